@@ -1,0 +1,59 @@
+//! The trait between the runtime and a model.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+
+use crate::{Reply, Request};
+
+/// The future that [`Model::ask`] returns.
+pub type ModelFuture<'a> = Pin<Box<dyn Future<Output = Result<Reply, ModelError>> + Send + 'a>>;
+
+/// A language model.
+///
+/// An implementation keeps no state between calls that the next answer needs: the request is all there is.
+/// It does not retry; retries are the runtime's, and are recorded.
+pub trait Model: Send + Sync {
+    /// Asks once.
+    ///
+    /// After `Ok` the reply is whole. Dropping the future gives the call up; whether the provider bills it is unknown.
+    ///
+    /// # Errors
+    ///
+    /// A [`ModelError`] says whether the same request may be sent again.
+    fn ask<'a>(&'a self, request: &'a Request) -> ModelFuture<'a>;
+}
+
+/// Why a call brought no reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ModelError {
+    /// Nothing was sent: no connection, no name. It costs nothing and may be tried again.
+    NotSent(String),
+    /// The provider asks to wait, so many milliseconds from now where it says how long.
+    Busy {
+        /// What it said.
+        message: String,
+        /// How long to wait, in milliseconds.
+        retry_after_ms: Option<u64>,
+    },
+    /// Sent, and the answer was lost, broken or a server fault. It may have been billed; it may be tried again.
+    Lost(String),
+    /// The request is longer than the model's context.
+    TooLong(String),
+    /// The provider will not take this request however often it is sent (a bad key, a bad parameter).
+    Rejected(String),
+}
+
+impl fmt::Display for ModelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotSent(why) => write!(f, "nothing was sent: {why}"),
+            Self::Busy { message, .. } => write!(f, "the provider is busy: {message}"),
+            Self::Lost(why) => write!(f, "the reply was lost: {why}"),
+            Self::TooLong(why) => write!(f, "the request is too long: {why}"),
+            Self::Rejected(why) => write!(f, "the provider rejects the request: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for ModelError {}
