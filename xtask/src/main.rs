@@ -1,2 +1,68 @@
-//! Being laid out.
-fn main() {}
+//! The project's own chores: `cargo xtask <command>`, one command each.
+//!
+//! Everything that a contributor or a build machine runs goes through here, so that both run the same thing.
+//! Nothing here depends on the product's crates: a chore must run while the product does not compile.
+//!
+//! # Layout
+//!
+//! `ci` is the sum of the others; `test`, `tidy` and `licences` are its parts that are more than one cargo
+//! command; `mutate` proves that tests can fail; `bench` measures. `workspace` knows where things lie.
+
+mod bench;
+mod ci;
+mod licences;
+mod mutate;
+mod test;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+const USAGE: &str = "\
+cargo xtask <command>
+
+  ci                      everything a change must pass: fmt, clippy, doc, tidy, licences, test
+  test [ARGS]             every test of the workspace; ARGS go to `cargo test` (-- NAME runs one)
+  tidy                    the project's own rules about its sources and documents
+  licences                licences, banned crates and sources of every dependency
+  mutate [G4|NAME|--all]  break the product on purpose and see that the named test notices
+  bench [ARGS]            the benchmarks, in release";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match dispatch(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(args: &[String]) -> Result<()> {
+    let Some((command, rest)) = args.split_first() else {
+        bail!("no command given\n\n{USAGE}");
+    };
+    match (command.as_str(), rest) {
+        ("ci", []) => ci::run(),
+        ("test", args) => test::run(args),
+        ("tidy", []) => tidy::run(),
+        ("licences", []) => licences::run(),
+        ("mutate", []) => mutate::run("--all"),
+        ("mutate", [which]) => mutate::run(which),
+        ("bench", args) => bench::run(args),
+        ("help" | "--help" | "-h", _) => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        (known @ ("ci" | "tidy" | "licences" | "mutate"), extra) => {
+            bail!(
+                "`{known}` does not understand `{}`\n\n{USAGE}",
+                extra.join(" ")
+            )
+        }
+        (unknown, _) => bail!("there is no command `{unknown}`\n\n{USAGE}"),
+    }
+}
