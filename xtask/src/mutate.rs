@@ -36,7 +36,7 @@ pub fn run(which: &str) -> Result<()> {
     let mut sound = BTreeMap::new();
     for mutation in &mutations {
         if !sound.contains_key(&mutation.test) {
-            eprintln!("sound tree: {}", mutation.test.join(" "));
+            eprintln!("sound tree: {}", mutation.test.command.join(" "));
             sound.insert(mutation.test.clone(), trial::run(&scratch, &mutation.test)?);
         }
     }
@@ -82,6 +82,9 @@ fn select(which: &str) -> Result<Vec<Mutation>> {
             path,
             &std::fs::read_to_string(workspace::root().join(path))?,
         )?);
+    }
+    if all.is_empty() {
+        bail!("there are no mutations yet; {FOLDER}README.md says how to write one");
     }
     let known: Vec<_> = all.iter().map(|mutation| mutation.name.clone()).collect();
     all.retain(|mutation| which == "--all" || mutation.breaks == which || mutation.name == which);

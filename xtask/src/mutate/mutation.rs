@@ -7,6 +7,8 @@
 //! +++ b/crates/core/src/owed.rs
 //! …
 //! ```
+//!
+//! A third line, `# starts: lodestep`, has the program built with the mutation for a test that starts it.
 
 use anyhow::{Context, Result, ensure};
 
@@ -24,8 +26,17 @@ pub struct Mutation {
     pub breaks: String,
     /// How it breaks it.
     pub sentence: String,
-    /// The test's command without `cargo`; split at spaces, there is no quoting.
-    pub test: Vec<String>,
+    /// What must notice.
+    pub test: NamedTest,
+}
+
+/// The test that a mutation names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NamedTest {
+    /// Its command without `cargo`; split at spaces, there is no quoting.
+    pub command: Vec<String>,
+    /// Whether it starts the `lodestep` program, which cargo builds only for the tests of the program's package.
+    pub starts_program: bool,
 }
 
 impl Mutation {
@@ -52,28 +63,41 @@ impl Mutation {
             !breaks.is_empty() && !sentence.is_empty(),
             "{path} does not say `# breaks: ID — how`"
         );
-        let command = field("test")?;
-        let test = command
+        let line = field("test")?;
+        let words = line
             .strip_prefix("cargo ")
             .unwrap_or_default()
             .split_whitespace()
             .map(str::to_owned);
-        let test: Vec<String> = test.collect();
+        let command: Vec<String> = words.collect();
         ensure!(
-            test.first().is_some_and(|word| word == "test"),
-            "{path}: `{command}` is not a `cargo test`"
+            command.first().is_some_and(|word| word == "test"),
+            "{path}: `{line}` is not a `cargo test`"
         );
         ensure!(
             text.lines().any(|line| line.starts_with("+++ ")),
             "{path} holds no diff"
         );
+        let starts_program = match field("starts") {
+            Ok(program) => {
+                ensure!(
+                    program == "lodestep",
+                    "{path}: there is no program `{program}`"
+                );
+                true
+            }
+            Err(_) => false,
+        };
         let name = path.trim_start_matches(FOLDER).trim_end_matches(".patch");
         Ok(Mutation {
             path: path.to_owned(),
             name: name.to_owned(),
             breaks: breaks.to_owned(),
             sentence: sentence.to_owned(),
-            test,
+            test: NamedTest {
+                command,
+                starts_program,
+            },
         })
     }
 }
@@ -91,7 +115,22 @@ mod tests {
             ("g04-again", "G4")
         );
         assert_eq!(mutation.sentence, "it is done again");
-        assert_eq!(mutation.test, ["test", "-p", "a", "name", "--", "--exact"]);
+        assert_eq!(
+            mutation.test.command,
+            ["test", "-p", "a", "name", "--", "--exact"]
+        );
+        assert!(!mutation.test.starts_program);
+    }
+
+    #[test]
+    fn a_test_that_starts_the_program_says_so() {
+        let text = "# breaks: G1 — x\n# test: cargo test a\n# starts: lodestep\n+++ b/x\n";
+        assert!(
+            Mutation::parse("mutations/a.patch", text)
+                .unwrap()
+                .test
+                .starts_program
+        );
     }
 
     #[test]
@@ -101,6 +140,7 @@ mod tests {
             "# breaks: G4 — x\n+++ b/x\n",
             "# breaks: G4\n# test: cargo test a\n+++ b/x\n",
             "# breaks: G4 — x\n# test: make test\n+++ b/x\n",
+            "# breaks: G4 — x\n# test: cargo test a\n# starts: other\n+++ b/x\n",
             "# breaks: G4 — x\n# test: cargo test a\n",
             "+++ b/x\n# breaks: G4 — x\n# test: cargo test a\n",
         ] {

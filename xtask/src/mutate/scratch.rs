@@ -39,6 +39,13 @@ impl Scratch {
         self.folder.join("build")
     }
 
+    /// Where the builds put the `lodestep` program.
+    pub fn program(&self) -> PathBuf {
+        self.build()
+            .join("debug")
+            .join(format!("lodestep{}", std::env::consts::EXE_SUFFIX))
+    }
+
     /// Where the last trial's output is kept.
     pub fn log(&self) -> PathBuf {
         self.folder.join("last.log")

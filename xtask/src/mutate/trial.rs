@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::fs::File;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
+use super::mutation::NamedTest;
 use super::scratch::Scratch;
 use crate::workspace;
 
@@ -74,44 +75,46 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Builds and runs a test, `["test", "-p", …]`, in the scratch tree. Its output goes to the scratch log.
+/// Builds and runs a test in the scratch tree. Its output goes to the scratch log.
 ///
 /// # Errors
 ///
 /// If cargo cannot be started or the log not be written: nothing was learnt.
-pub fn run(scratch: &Scratch, test: &[String]) -> Result<Outcome> {
-    let (subcommand, arguments) = test.split_first().context("an empty test command")?;
-    let build = start(
-        scratch,
-        [subcommand.as_str(), "--no-run"]
-            .into_iter()
-            .chain(arguments.iter().map(String::as_str)),
-    )?;
-    // Cargo's builds end by themselves, and a first one takes as long as it takes.
-    if !wait(build, None)?.is_some_and(|status| status.success()) {
-        return Ok(Outcome::DoesNotCompile);
+pub fn run(scratch: &Scratch, test: &NamedTest) -> Result<Outcome> {
+    // Of an earlier trial: a test that starts it unannounced must fail on the sound tree, not test that one.
+    if scratch.program().exists() {
+        std::fs::remove_file(scratch.program())
+            .context("cannot remove the last trial's program")?;
     }
-    let Some(status) = wait(
-        start(scratch, test.iter().map(String::as_str))?,
-        Some(LIMIT),
-    )?
-    else {
+    let words = || test.command.iter().map(String::as_str);
+    let build_test = words()
+        .take(1)
+        .chain(["--no-run"])
+        .chain(words().skip(1))
+        .collect();
+    let build_program = ["build", "--package", "lodestep-cli", "--bin", "lodestep"].to_vec();
+    let program = test.starts_program.then_some(build_program);
+    for build in std::iter::once(build_test).chain(program) {
+        // Cargo's builds end by themselves, and a first one takes as long as it takes.
+        if !wait(start(scratch, &build)?, None)?.is_some_and(|status| status.success()) {
+            return Ok(Outcome::DoesNotCompile);
+        }
+    }
+    let Some(status) = wait(start(scratch, &words().collect::<Vec<_>>())?, Some(LIMIT))? else {
         return Ok(Outcome::Hung);
     };
     let output = std::fs::read(scratch.log()).context("cannot read the trial's log")?;
     Ok(judge(status.success(), &String::from_utf8_lossy(&output)))
 }
 
-fn start<'a>(
-    scratch: &Scratch,
-    arguments: impl Iterator<Item = &'a str>,
-) -> Result<std::process::Child> {
+fn start(scratch: &Scratch, arguments: &[&str]) -> Result<Child> {
     let log = File::create(scratch.log()).context("cannot create the trial's log")?;
     let mut cargo = workspace::cargo();
     cargo
         .args(arguments)
         .current_dir(scratch.tree())
-        .env("CARGO_TARGET_DIR", scratch.build());
+        .env("CARGO_TARGET_DIR", scratch.build())
+        .env("LODESTEP_BIN", scratch.program());
     cargo
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
@@ -123,16 +126,19 @@ fn start<'a>(
 }
 
 /// The status, or nothing if the limit passed and the program had to be ended.
-fn wait(mut child: std::process::Child, limit: Option<Duration>) -> Result<Option<ExitStatus>> {
+fn wait(mut child: Child, limit: Option<Duration>) -> Result<Option<ExitStatus>> {
     let began = Instant::now();
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
         }
         if limit.is_some_and(|limit| began.elapsed() > limit) {
-            Command::new("kill")
-                .args(["-KILL", "--", &format!("-{}", child.id())])
-                .status()?;
+            // The shell's own `kill`: small images have no other.
+            let end = format!("kill -s KILL -- -{}", child.id());
+            Command::new("sh")
+                .args(["-c", &end])
+                .status()
+                .context("cannot start sh")?;
             child.wait()?;
             return Ok(None);
         }
