@@ -7,7 +7,7 @@
 
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::workspace::{self, cargo};
 
@@ -18,13 +18,10 @@ use crate::workspace::{self, cargo};
 /// If something does not build or a test fails.
 pub fn run(args: &[String]) -> Result<()> {
     let began = Instant::now();
-    let outcome = build_and_test(args);
-    let word = if outcome.is_ok() { "passed" } else { "FAILED" };
-    println!(
-        "xtask test: {word} in {:.1} s",
-        began.elapsed().as_secs_f64()
-    );
-    outcome
+    let seconds = || format!("{:.1} s", began.elapsed().as_secs_f64());
+    build_and_test(args).with_context(|| format!("test: FAILED in {}", seconds()))?;
+    println!("xtask test: passed in {}", seconds());
+    Ok(())
 }
 
 fn build_and_test(args: &[String]) -> Result<()> {

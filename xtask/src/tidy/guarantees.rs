@@ -61,9 +61,9 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
 
 /// The cells of a table row about a guarantee, links and backticks left in.
 fn cells(line: &str) -> Option<Vec<&str>> {
-    let inside = line.trim().strip_prefix("| G")?.strip_suffix('|')?;
-    let id_and_rest = &line.trim()[2..inside.len() + 3];
-    Some(id_and_rest.split('|').map(str::trim).collect())
+    let row = line.trim().strip_prefix("| ")?.strip_suffix('|')?;
+    row.starts_with('G')
+        .then(|| row.split('|').map(str::trim).collect())
 }
 
 fn row_faults(tree: &Tree, id: &str, cells: &[&str]) -> impl Iterator<Item = (String, String)> {
