@@ -1,0 +1,613 @@
+//! The checkpoint: a run's state after a transition, a pure fold of its events.
+//!
+//! Every collection in it is bounded by the run's [`Limits`], so that a resume costs the same after ten
+//! actions and after a hundred thousand. Texts and results are named, not held: [`Stored`] says where they stand.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use minicbor::{Decode, Encode};
+use serde::Serialize;
+
+use crate::definition::Limits;
+use crate::digest::Digest;
+use crate::effect::Class;
+use crate::error::{Error, Result};
+use crate::event::{DeniedBy, Ending, ErrorKind, Evidence, Gate, RefusalKind, SettledBy, StopReason};
+use crate::ids::{Ordinal, RunId, RunKey};
+use crate::quota::{Amounts, Quotas};
+use crate::time::Timestamp;
+use crate::value::Stored;
+
+/// The version of the fold: the same journal gives the same checkpoint bytes within a version.
+pub const FOLD_VERSION: u32 = 1;
+
+/// How many closed requests a checkpoint remembers, so that a late answer learns what happened.
+pub const CLOSED_REQUESTS: usize = 64;
+
+/// How many decisions' texts a checkpoint keeps for the context.
+pub const RECENT_TEXTS: usize = 8;
+
+/// A run's state.
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
+pub struct Checkpoint {
+    /// The namespace.
+    #[n(0)]
+    pub namespace: String,
+    /// The run.
+    #[n(1)]
+    pub run: RunId,
+    /// The agent's name.
+    #[n(2)]
+    pub agent: String,
+    /// The pinned definition.
+    #[n(3)]
+    pub definition: Stored,
+    /// The inputs.
+    #[n(4)]
+    pub inputs: Stored,
+    /// The constants of the fold and the context.
+    #[n(5)]
+    pub limits: Limits,
+    /// When the run began.
+    #[n(6)]
+    pub started_at: Timestamp,
+    /// The last transition that is in it.
+    #[n(7)]
+    pub seq: u64,
+    /// The head of the digest chain after that transition.
+    #[n(8)]
+    pub head: Digest,
+    /// Journal time of that transition.
+    #[n(9)]
+    pub at: Timestamp,
+    /// Where the run stands as a whole.
+    #[n(10)]
+    pub phase: Phase,
+    /// The plan.
+    #[n(11)]
+    pub plan: Vec<Milestone>,
+    /// The notes, by key.
+    #[n(12)]
+    pub notes: BTreeMap<String, Stored>,
+    /// The model's side of the run.
+    #[n(13)]
+    pub model: ModelState,
+    /// The decision whose actions are not all settled.
+    #[n(14)]
+    pub decision: Option<OpenDecision>,
+    /// The last ordinal that was given.
+    #[n(15)]
+    pub last_ordinal: u32,
+    /// Actions that are not settled.
+    #[n(16)]
+    pub pending: BTreeMap<Ordinal, Action>,
+    /// The newest settled actions, oldest first.
+    #[n(17)]
+    pub recent: VecDeque<Settled>,
+    /// Older settled actions, counted by tool.
+    #[n(18)]
+    pub older: BTreeMap<String, Counts>,
+    /// Artifacts by name, the newest versions of the last ones saved.
+    #[n(19)]
+    pub artifacts: BTreeMap<String, Artifact>,
+    /// How many versions of artifacts were saved in all, and the digest over them.
+    #[n(20)]
+    pub artifact_log: Tally,
+    /// The artifacts shown in the context.
+    #[n(21)]
+    pub open_artifacts: Vec<String>,
+    /// The newest errors, oldest first.
+    #[n(22)]
+    pub errors: VecDeque<ErrorEntry>,
+    /// All errors, counted by kind.
+    #[n(23)]
+    pub error_counts: BTreeMap<ErrorKind, u64>,
+    /// The quotas.
+    #[n(24)]
+    pub quota: Quotas,
+    /// The position of the last message that was read.
+    #[n(25)]
+    pub inbox: u64,
+    /// How many effects had an intent, and the digest over them.
+    #[n(26)]
+    pub effect_log: Tally,
+    /// How many finishes were refused.
+    #[n(27)]
+    pub refused_finishes: u32,
+    /// Requests that are over, newest last.
+    #[n(28)]
+    pub closed_requests: VecDeque<ClosedRequest>,
+    /// The last settled action and how often it came in a row.
+    #[n(29)]
+    pub repeats: Repeats,
+}
+
+/// Where a run stands as a whole.
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
+#[serde(tag = "phase", rename_all = "snake_case")]
+pub enum Phase {
+    /// It goes on.
+    #[n(0)]
+    Active,
+    /// It stopped until a person acts.
+    #[n(1)]
+    Stopped {
+        /// Why.
+        #[n(0)]
+        reason: StopReason,
+        /// In words.
+        #[n(1)]
+        text: Stored,
+        /// Since when.
+        #[n(2)]
+        since: Timestamp,
+    },
+    /// A cancel was read: nothing is sent any more.
+    #[n(2)]
+    Cancelling {
+        /// Who.
+        #[n(0)]
+        by: String,
+        /// Why.
+        #[n(1)]
+        reason: Stored,
+        /// What was sent is waited for until then.
+        #[n(2)]
+        grace_until: Timestamp,
+    },
+    /// It is over.
+    #[n(3)]
+    Ended {
+        /// How.
+        #[n(0)]
+        ending: Ending,
+        /// The summary.
+        #[n(1)]
+        text: Stored,
+        /// Since when.
+        #[n(2)]
+        since: Timestamp,
+    },
+}
+
+/// A part of the plan.
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
+pub struct Milestone {
+    /// Its name.
+    #[n(0)]
+    pub id: String,
+    /// What it means, when the model added it; the definition says it for its own.
+    #[n(1)]
+    pub title: Option<Stored>,
+    /// The tool whose finished action is its evidence.
+    #[n(2)]
+    pub requires_action: Option<String>,
+    /// True when the definition fixes it.
+    #[n(3)]
+    pub fixed: bool,
+    /// The evidence, once it is reached.
+    #[n(4)]
+    pub reached: Option<Evidence>,
+}
+
+/// The model's side of a run.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode, Serialize)]
+pub struct ModelState {
+    /// The last call's number.
+    #[n(0)]
+    pub calls: u64,
+    /// The call that has no answer yet.
+    #[n(1)]
+    pub open: Option<OpenCall>,
+    /// Calls in a row that brought no answer.
+    #[n(2)]
+    pub failed_in_row: u32,
+    /// Replies in a row that were faulty.
+    #[n(3)]
+    pub faulty_in_row: u32,
+    /// Not asked before this time.
+    #[n(4)]
+    pub not_before: Timestamp,
+    /// The last decision's number.
+    #[n(5)]
+    pub decisions: u32,
+    /// The newest decisions' texts.
+    #[n(6)]
+    pub texts: VecDeque<DecisionText>,
+    /// How much larger a request is than its estimate, in thousandths, as a provider's refusal taught.
+    #[n(7)]
+    pub estimate_permille: u32,
+    /// The digest of the last request that was reserved for.
+    #[n(8)]
+    pub last_request: Digest,
+    /// The manifest of that request.
+    #[n(9)]
+    pub last_manifest: Option<Stored>,
+}
+
+/// The text beside a decision's calls.
+#[derive(Clone, Copy, Debug, PartialEq, Encode, Decode, Serialize)]
+pub struct DecisionText {
+    /// The decision.
+    #[n(0)]
+    pub decision: u32,
+    /// Its text.
+    #[n(1)]
+    pub text: Stored,
+}
+
+/// A call of the model that has no answer yet.
+#[derive(Clone, Copy, Debug, PartialEq, Encode, Decode, Serialize)]
+pub struct OpenCall {
+    /// Its number.
+    #[n(0)]
+    pub call: u64,
+    /// What is held back for it.
+    #[n(1)]
+    pub amounts: Amounts,
+    /// The epoch that reserved it: a later one knows that the answer is lost.
+    #[n(2)]
+    pub epoch: u64,
+}
+
+/// A decision whose actions are not all settled.
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
+pub struct OpenDecision {
+    /// Its number.
+    #[n(0)]
+    pub decision: u32,
+    /// Its actions, in call order.
+    #[n(1)]
+    pub actions: Vec<Ordinal>,
+    /// How many it has when all are proposed.
+    #[n(2)]
+    pub expected: u32,
+}
+
+/// An action that is not settled.
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
+pub struct Action {
+    /// Its place in the run.
+    #[n(0)]
+    pub ordinal: Ordinal,
+    /// The decision it belongs to.
+    #[n(1)]
+    pub decision: u32,
+    /// The provider's id for the call.
+    #[n(2)]
+    pub call_id: String,
+    /// The tool.
+    #[n(3)]
+    pub tool: String,
+    /// The class it was proposed with.
+    #[n(4)]
+    pub class: Class,
+    /// The arguments that will be sent.
+    #[n(5)]
+    pub arguments: Stored,
+    /// The tool's digest when it was proposed.
+    #[n(6)]
+    pub tool_digest: Digest,
+    /// What makes it the same as another effect.
+    #[n(7)]
+    pub same: Option<Digest>,
+    /// The idempotency key.
+    #[n(8)]
+    pub key: Option<String>,
+    /// What it waits for.
+    #[n(9)]
+    pub state: ActionState,
+    /// Attempts so far.
+    #[n(10)]
+    pub attempts: u32,
+    /// How often the runtime tries by itself.
+    #[n(11)]
+    pub max_attempts: u32,
+    /// How long the receiver keeps the key, in milliseconds.
+    #[n(12)]
+    pub key_valid_for_ms: u64,
+    /// How long after the last possible send a lookup can be believed, in milliseconds.
+    #[n(13)]
+    pub settles_after_ms: u64,
+    /// When the first attempt may have been sent.
+    #[n(14)]
+    pub first_sent: Option<Timestamp>,
+    /// When it was proposed.
+    #[n(15)]
+    pub proposed_at: Timestamp,
+    /// Who approved it, where that was asked.
+    #[n(16)]
+    pub approved_by: Option<String>,
+    /// The person who proposed it in place of another.
+    #[n(17)]
+    pub proposed_by: Option<String>,
+    /// True when it counts as a call of a tool.
+    #[n(18)]
+    pub counted: bool,
+    /// True once an attempt of it may have reached the world.
+    #[n(19)]
+    pub maybe_sent: bool,
+    /// Until when an approval covers the first intent.
+    #[n(20)]
+    pub approved_until: Option<Timestamp>,
+}
+
+/// What an action waits for.
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum ActionState {
+    /// Its gate.
+    #[n(0)]
+    Gated {
+        /// What stands before the first intent.
+        #[n(0)]
+        gate: Gate,
+    },
+    /// It may be sent, not before this time.
+    #[n(1)]
+    Ready {
+        /// The earliest time.
+        #[n(0)]
+        not_before: Timestamp,
+    },
+    /// An attempt may have been sent.
+    #[n(2)]
+    Open {
+        /// Which attempt.
+        #[n(0)]
+        attempt: u32,
+        /// The epoch that sends it.
+        #[n(1)]
+        epoch: u64,
+        /// Not sent after this time.
+        #[n(2)]
+        send_by: Timestamp,
+    },
+    /// Its tool's lookup is asked, not before this time.
+    #[n(3)]
+    LookUp {
+        /// The earliest time.
+        #[n(0)]
+        not_before: Timestamp,
+        /// The attempt in question.
+        #[n(1)]
+        attempt: u32,
+    },
+    /// A person has to say whether it happened.
+    #[n(4)]
+    Doubt {
+        /// Since when.
+        #[n(0)]
+        since: Timestamp,
+        /// The attempt in question.
+        #[n(1)]
+        attempt: u32,
+        /// What was seen.
+        #[n(2)]
+        text: Stored,
+    },
+}
+
+/// How an action was settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// Done; the effect happened.
+    #[n(0)]
+    Done,
+    /// Failed for good; the effect did not happen.
+    #[n(1)]
+    Failed,
+    /// The call was refused before it was an action.
+    #[n(2)]
+    Refused(#[n(0)] RefusalKind),
+    /// Denied before anything was sent.
+    #[n(3)]
+    Denied(#[n(0)] DeniedBy),
+    /// Taken back before anything was sent.
+    #[n(4)]
+    Withdrawn,
+    /// Given up by a person; whether it happened stays unknown.
+    #[n(5)]
+    Abandoned,
+}
+
+/// A settled action.
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
+pub struct Settled {
+    /// Its place in the run.
+    #[n(0)]
+    pub ordinal: Ordinal,
+    /// The decision it belonged to.
+    #[n(1)]
+    pub decision: u32,
+    /// The tool.
+    #[n(2)]
+    pub tool: String,
+    /// The class.
+    #[n(3)]
+    pub class: Class,
+    /// The arguments.
+    #[n(4)]
+    pub arguments: Stored,
+    /// What the model is told.
+    #[n(5)]
+    pub result: Stored,
+    /// How it was settled.
+    #[n(6)]
+    pub how: How,
+    /// How that is known, for done and failed.
+    #[n(7)]
+    pub by: Option<SettledBy>,
+    /// Attempts that were made.
+    #[n(8)]
+    pub attempts: u32,
+    /// The key, for effects.
+    #[n(9)]
+    pub key: Option<String>,
+    /// Its sameness, for effects.
+    #[n(10)]
+    pub same: Option<Digest>,
+}
+
+/// How often a tool's older actions were done and not done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize)]
+pub struct Counts {
+    /// Done.
+    #[n(0)]
+    pub done: u64,
+    /// Failed, refused, denied, withdrawn or abandoned.
+    #[n(1)]
+    pub not_done: u64,
+}
+
+/// The newest version of an artifact.
+#[derive(Clone, Copy, Debug, PartialEq, Encode, Decode, Serialize)]
+pub struct Artifact {
+    /// Its version, from 1.
+    #[n(0)]
+    pub version: u32,
+    /// Its bytes.
+    #[n(1)]
+    pub content: Stored,
+}
+
+/// A count and a digest over something that is kept in a table of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize)]
+pub struct Tally {
+    /// How many.
+    #[n(0)]
+    pub count: u64,
+    /// The digest over all of them, in order.
+    #[n(1)]
+    pub root: Digest,
+}
+
+impl Tally {
+    /// Counts one more.
+    pub fn add(&mut self, parts: &[&[u8]]) {
+        let mut chained: Vec<&[u8]> = vec![self.root.as_bytes()];
+        chained.extend_from_slice(parts);
+        self.root = Digest::over("lodestep tally 1", &chained);
+        self.count += 1;
+    }
+}
+
+/// Something that went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Encode, Decode, Serialize)]
+pub struct ErrorEntry {
+    /// Its kind.
+    #[n(0)]
+    pub kind: ErrorKind,
+    /// The action it belongs to.
+    #[n(1)]
+    pub ordinal: Option<Ordinal>,
+    /// What was said.
+    #[n(2)]
+    pub text: Stored,
+    /// When.
+    #[n(3)]
+    pub at: Timestamp,
+}
+
+/// A request that is over.
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
+pub struct ClosedRequest {
+    /// Its name.
+    #[n(0)]
+    pub name: Digest,
+    /// Its action.
+    #[n(1)]
+    pub ordinal: Ordinal,
+    /// What happened to it.
+    #[n(2)]
+    pub how: Closing,
+    /// Who, when it was a person.
+    #[n(3)]
+    pub by: Option<String>,
+    /// The digest of the answer, or of the reason.
+    #[n(4)]
+    pub word: Digest,
+}
+
+/// What happened to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, Serialize)]
+#[cbor(index_only)]
+#[serde(rename_all = "snake_case")]
+pub enum Closing {
+    /// Approved.
+    #[n(0)]
+    Approved,
+    /// Denied by a person.
+    #[n(1)]
+    Denied,
+    /// A question was answered.
+    #[n(2)]
+    Answered,
+    /// Nobody answered in time.
+    #[n(3)]
+    Expired,
+    /// An edited action took its place.
+    #[n(4)]
+    Edited,
+    /// The run was cancelled or ended.
+    #[n(5)]
+    Withdrawn,
+}
+
+/// The last settled action and how often it came in a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize)]
+pub struct Repeats {
+    /// The digest over tool, arguments and result.
+    #[n(0)]
+    pub digest: Digest,
+    /// How often in a row.
+    #[n(1)]
+    pub count: u32,
+}
+
+impl Checkpoint {
+    /// The run's key.
+    pub fn key(&self) -> RunKey {
+        RunKey {
+            namespace: self.namespace.clone(),
+            run: self.run.clone(),
+        }
+    }
+
+    /// True once nothing can move the run any more but a late word on what was sent.
+    pub fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Ended { .. })
+    }
+
+    /// The newest settled action of that ordinal, while it is still kept in full.
+    pub fn settled(&self, ordinal: Ordinal) -> Option<&Settled> {
+        self.recent.iter().rev().find(|settled| settled.ordinal == ordinal)
+    }
+
+    /// The bytes that a snapshot holds.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        // Encoding into a vector can't fail.
+        minicbor::to_vec(self).unwrap_or_default()
+    }
+
+    /// The state digest: over the snapshot's bytes, with the fold's version.
+    pub fn state_digest(&self) -> Digest {
+        Digest::over("lodestep state", &[&FOLD_VERSION.to_le_bytes(), &self.to_bytes()])
+    }
+
+    /// Reads a snapshot back.
+    ///
+    /// # Errors
+    ///
+    /// `store.undecodable` when the bytes are no checkpoint.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        minicbor::decode(bytes).map_err(|error| {
+            Error::new(
+                "store.undecodable",
+                format!("a snapshot can't be read: {error}"),
+                "`lodestep verify` names the damage; other runs go on",
+            )
+        })
+    }
+}

@@ -1,0 +1,105 @@
+//! Recent decisions as calls and results, rebuilt from action records: every call has its result, or neither is there.
+
+use lodestep_model::{Call, CallResult, Message};
+
+use crate::checkpoint::{How, Settled};
+use crate::context::budget::shorten;
+use crate::context::sections::View;
+use crate::ids::Ordinal;
+
+/// What the frame of a call, its result and their messages take beside their texts.
+const FRAME: u64 = 240;
+
+/// Recent decisions as messages.
+#[derive(Default)]
+pub(super) struct Exchange {
+    /// Pairs of calls and results, oldest first.
+    pub messages: Vec<Message>,
+    /// The actions that they show, oldest first.
+    pub shown: Vec<Ordinal>,
+    /// What they take, about.
+    pub bytes: u64,
+}
+
+/// The newest decisions that fit into the room, whole. The newest is always there, shortened if it has to be.
+pub(super) fn recent(view: &View<'_>, room: u64) -> Exchange {
+    let mut groups: Vec<Vec<&Settled>> = Vec::new();
+    for settled in view.checkpoint.recent.iter().rev() {
+        match groups.last_mut() {
+            Some(group) if group[0].decision == settled.decision => group.push(settled),
+            _ => groups.push(vec![settled]),
+        }
+    }
+    let mut left = room;
+    let mut chosen: Vec<(Message, Message)> = Vec::new();
+    let mut shown: Vec<Ordinal> = Vec::new();
+    for (age, mut group) in groups.into_iter().enumerate() {
+        group.sort_by_key(|settled| settled.ordinal);
+        let loaded = group.iter().all(|settled| view.blobs.contains_key(&settled.result.digest));
+        let size: u64 = group.iter().map(|settled| weight(view, settled)).sum();
+        if age > 0 && (size > left || !loaded) {
+            break;
+        }
+        let each = left / (group.len() as u64 * 2);
+        let limit = if size > left { each.saturating_sub(FRAME) } else { u64::MAX };
+        chosen.push(pair(view, &group, limit));
+        shown.extend(group.iter().rev().map(|settled| settled.ordinal));
+        left = left.saturating_sub(size);
+    }
+    shown.reverse();
+    Exchange {
+        messages: chosen.into_iter().rev().flat_map(|(calls, results)| [calls, results]).collect(),
+        shown,
+        bytes: room - left,
+    }
+}
+
+fn weight(view: &View<'_>, settled: &Settled) -> u64 {
+    let escaped = |text: String| text.bytes().map(escaped_len).sum::<u64>();
+    // Arguments are JSON inside a JSON string.
+    FRAME + escaped(view.text(&settled.arguments)) + escaped(view.text(&settled.result))
+}
+
+/// The bytes that a byte takes in canonical JSON.
+fn escaped_len(byte: u8) -> u64 {
+    match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 8 | 12 => 2,
+        0..=31 => 6,
+        _ => 1,
+    }
+}
+
+fn pair(view: &View<'_>, group: &[&Settled], limit: u64) -> (Message, Message) {
+    let decision = group[0].decision;
+    let text = view.checkpoint.model.texts.iter().find(|text| text.decision == decision);
+    let text = text.map(|text| shorten(&view.text(&text.text), limit.min(4_000))).unwrap_or_default();
+    let calls = group.iter().map(|settled| Call {
+        id: format!("call_{}", settled.ordinal),
+        name: settled.tool.clone(),
+        arguments: arguments(view, settled, limit),
+    });
+    let results = group.iter().map(|settled| CallResult {
+        id: format!("call_{}", settled.ordinal),
+        name: settled.tool.clone(),
+        text: never_empty(shorten(&view.text(&settled.result), limit)),
+        is_error: settled.how != How::Done,
+    });
+    let calls = Message::Assistant {
+        text,
+        calls: calls.collect(),
+    };
+    (calls, Message::Results { results: results.collect() })
+}
+
+/// The arguments' JSON; when it does not fit, an object that says so: cut JSON would be refused by providers.
+fn arguments(view: &View<'_>, settled: &Settled, limit: u64) -> String {
+    let text = view.text(&settled.arguments);
+    if text.is_empty() || text.len() as u64 > limit {
+        return format!("{{\"left_out\":\"{} bytes\"}}", settled.arguments.len);
+    }
+    text
+}
+
+fn never_empty(text: String) -> String {
+    if text.is_empty() { "(not shown)".to_owned() } else { text }
+}

@@ -1,0 +1,229 @@
+//! The context: what the model sees, rebuilt from state at every decision.
+//!
+//! [`wants`] names the values that are needed, [`assemble`] turns them into a request within the budget. Both
+//! are pure: the same checkpoint and values give the same bytes. No history is resent; a request is as large after
+//! ten thousand actions as after ten.
+//!
+//! - [`estimate`]: bytes to tokens.
+//! - [`budget`]: shares, and how a text is shortened.
+//! - [`sections`]: the state as text.
+//! - [`exchange`]: recent decisions as calls and results.
+
+pub mod budget;
+pub mod estimate;
+mod exchange;
+mod sections;
+
+use std::collections::BTreeMap;
+
+use lodestep_model::{Message, Request, ToolSpec};
+use minicbor::{Decode, Encode};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::checkpoint::Checkpoint;
+use crate::context::budget::Budget;
+use crate::definition::{Definition, ToolDefinition};
+use crate::digest::Digest;
+use crate::reference::with_inputs;
+use crate::rules::decide::REPEAT_REASON;
+use crate::value::Stored;
+
+/// The version of the assembler: the same state gives the same bytes within a version.
+pub const ASSEMBLER_VERSION: u32 = 1;
+
+/// Values by digest, as far as they were loaded.
+pub type Blobs = BTreeMap<Digest, Vec<u8>>;
+
+/// What a request was made of; recorded with each call.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, Serialize)]
+pub struct Manifest {
+    /// The assembler's version.
+    #[n(0)]
+    pub assembler: u32,
+    /// Estimated tokens of the whole request.
+    #[n(1)]
+    pub tokens: u64,
+    /// Estimated tokens that it could have had.
+    #[n(2)]
+    pub budget: u64,
+    /// The sections with their estimated tokens, in order.
+    #[n(3)]
+    pub sections: Vec<SectionSize>,
+    /// The actions that are shown in full, oldest first.
+    #[n(4)]
+    pub actions: Vec<u32>,
+}
+
+/// One section's size.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, Serialize)]
+pub struct SectionSize {
+    /// Its name.
+    #[n(0)]
+    pub section: String,
+    /// Its estimated tokens.
+    #[n(1)]
+    pub tokens: u64,
+}
+
+impl Manifest {
+    /// The bytes that are stored.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        // Encoding into a vector can't fail.
+        minicbor::to_vec(self).unwrap_or_default()
+    }
+
+    /// Reads a manifest back.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        minicbor::decode(bytes).ok()
+    }
+}
+
+/// The part that can't be shortened does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLarge {
+    /// Estimated tokens of what can't be shortened.
+    pub needed: u64,
+    /// Estimated tokens that there are.
+    pub budget: u64,
+}
+
+/// The values that the next request may show, in no order that matters.
+///
+/// What would not fit anyway is not asked for, however much the run has stored.
+pub fn wants(checkpoint: &Checkpoint, definition: &Definition) -> Vec<Stored> {
+    let budget = Budget::of(checkpoint, definition);
+    let mut wanted: Vec<Stored> = Vec::new();
+    wanted.extend(checkpoint.notes.values());
+    wanted.extend(checkpoint.plan.iter().filter_map(|milestone| milestone.title));
+    wanted.extend(checkpoint.model.texts.iter().map(|text| text.text));
+    wanted.extend(checkpoint.errors.iter().map(|error| error.text));
+    let shown = checkpoint.open_artifacts.iter().filter_map(|name| checkpoint.artifacts.get(name));
+    wanted.extend(shown.map(|artifact| artifact.content));
+    let mut room = budget.bytes;
+    for settled in checkpoint.recent.iter().rev() {
+        wanted.push(settled.arguments);
+        wanted.push(settled.result);
+        room = room.saturating_sub(settled.arguments.len + settled.result.len);
+        if room == 0 {
+            break;
+        }
+    }
+    wanted.sort_unstable();
+    wanted.dedup_by_key(|stored| stored.digest);
+    wanted
+}
+
+/// Builds the request.
+///
+/// # Errors
+///
+/// [`TooLarge`] when instructions, tools, objective and the newest decision do not fit even when shortened.
+pub fn assemble(
+    checkpoint: &Checkpoint,
+    definition: &Definition,
+    inputs: &Value,
+    blobs: &Blobs,
+) -> Result<(Request, Manifest), TooLarge> {
+    let budget = Budget::of(checkpoint, definition);
+    let system = system_text(definition, inputs);
+    let tools: Vec<ToolSpec> = definition.tools.iter().map(spec).collect();
+    let mut request = Request {
+        system,
+        messages: Vec::new(),
+        tools,
+        max_output_tokens: definition.model.max_output_tokens,
+    };
+    let fixed = estimate::bytes_of(&request).len() as u64;
+    let view = sections::View {
+        checkpoint,
+        definition,
+        inputs,
+        blobs,
+    };
+    let mut room = budget.bytes.saturating_sub(fixed);
+    // Shares are of what is left; when the sum comes out too large (escapes, framing), everything gets less.
+    for _ in 0..8 {
+        let (messages, mut manifest) = compose(&view, room);
+        request.messages = messages;
+        let bytes = estimate::bytes_of(&request).len() as u64;
+        if bytes <= budget.bytes {
+            manifest.tokens = budget.tokens_of(bytes);
+            manifest.budget = budget.tokens;
+            manifest.sections.insert(
+                0,
+                SectionSize {
+                    section: "instructions and tools".to_owned(),
+                    tokens: budget.tokens_of(fixed),
+                },
+            );
+            return Ok((request, manifest));
+        }
+        room = room / 2;
+    }
+    Err(TooLarge {
+        needed: budget.tokens_of(estimate::bytes_of(&request).len() as u64),
+        budget: budget.tokens,
+    })
+}
+
+fn compose(view: &sections::View<'_>, room: u64) -> (Vec<Message>, Manifest) {
+    let mut sizes = Vec::new();
+    let after_texts = sections::before(view, room, &mut sizes);
+    let exchange_room = room.saturating_sub(after_texts.len() as u64).saturating_sub(sections::closing_room(room));
+    let exchange = exchange::recent(view, exchange_room);
+    let mut first = after_texts;
+    sections::completed(view, room, &exchange.shown, &mut first, &mut sizes);
+    let closing = sections::closing(view, room, &exchange.shown, &mut sizes);
+    sizes.push(SectionSize {
+        section: "recent actions".to_owned(),
+        tokens: estimate::tokens(exchange.bytes),
+    });
+    let mut messages = Vec::new();
+    if exchange.messages.is_empty() {
+        first.push_str(&closing);
+        messages.push(Message::User { text: first });
+    } else {
+        messages.push(Message::User { text: first });
+        messages.extend(exchange.messages);
+        if !closing.is_empty() {
+            messages.push(Message::User {
+                text: closing.trim_start().to_owned(),
+            });
+        }
+    }
+    let manifest = Manifest {
+        assembler: ASSEMBLER_VERSION,
+        tokens: 0,
+        budget: 0,
+        sections: sizes,
+        actions: exchange.shown.iter().map(|ordinal| ordinal.0).collect(),
+    };
+    (messages, manifest)
+}
+
+fn system_text(definition: &Definition, inputs: &Value) -> String {
+    let instructions = with_inputs(&definition.instructions, inputs);
+    format!(
+        "{}\n\nYou work in decisions. Each reply has to make at least one tool call; all calls of a reply are done before you \
+are asked again. What is below is the whole state of the work: earlier messages are not kept. Put what you will need later into \
+notes or artifacts. Completed actions are done for good: do not repeat them. Call `finish` when the objective is reached.",
+        instructions.trim()
+    )
+}
+
+/// A tool as it is offered: effects get one more argument, which the runtime takes out again.
+fn spec(tool: &ToolDefinition) -> ToolSpec {
+    let mut input = tool.input.clone();
+    if !tool.class.is_repeatable()
+        && let Some(properties) = input.get_mut("properties").and_then(Value::as_object_mut)
+    {
+        let description = "Only when the same effect as before is wanted once more: why.";
+        properties.insert(REPEAT_REASON.to_owned(), json!({"type": "string", "description": description}));
+    }
+    ToolSpec {
+        name: tool.name.clone(),
+        description: tool.description.clone(),
+        input,
+    }
+}

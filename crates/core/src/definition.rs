@@ -1,0 +1,352 @@
+//! What an agent is: the definition that a run is pinned to.
+//!
+//! A definition is data. It is compiled from an agent file or built by a program, stored as a value in
+//! the run's first transition, and never changes under a run. References to inputs and secrets stay references.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::digest::Digest;
+use crate::effect::Class;
+use crate::json::canonical;
+
+/// An agent, whole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Definition {
+    /// The name; runs of one agent share it.
+    pub name: String,
+    /// What to reach; may hold `${input:…}`.
+    pub objective: String,
+    /// How to work, for the model; may hold `${input:…}`.
+    pub instructions: String,
+    /// Which model, and its limits.
+    pub model: ModelSpec,
+    /// Every tool that the model may call, in the order of the file.
+    pub tools: Vec<ToolDefinition>,
+    /// Rules in order; the first that matches decides.
+    pub policy: Vec<Rule>,
+    /// What the run may spend.
+    pub quota: QuotaLimits,
+    /// The plan's fixed part, which the model can't remove.
+    pub milestones: Vec<MilestoneDefinition>,
+    /// When the run is complete.
+    pub done: Done,
+    /// Constants that shape the fold and the context.
+    pub limits: Limits,
+}
+
+/// Which model to ask, and what it can take.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelSpec {
+    /// `offline`, `script`, …
+    pub provider: String,
+    /// The model's name with that provider, or the script's file.
+    #[serde(default)]
+    pub name: String,
+    /// The most tokens of one reply.
+    pub max_output_tokens: u64,
+    /// Tokens of request and reply together.
+    pub context_window: u64,
+    /// Price in usd per million tokens, as micro-usd per million; needed by a usd quota.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
+    /// How many replies in a row may be faulty before the run stops.
+    pub max_faulty_replies: u32,
+    /// How often one call is tried before the run stops.
+    pub max_attempts: u32,
+}
+
+/// Micro-usd per million tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Price {
+    /// For tokens of the request.
+    pub input_micro_usd: u64,
+    /// For tokens of the reply.
+    pub output_micro_usd: u64,
+}
+
+impl Price {
+    /// The cost of a call in micro-usd, rounded up.
+    pub fn of(&self, input_tokens: u64, output_tokens: u64) -> u64 {
+        let million = 1_000_000_u128;
+        let cost = u128::from(input_tokens) * u128::from(self.input_micro_usd)
+            + u128::from(output_tokens) * u128::from(self.output_micro_usd);
+        u64::try_from(cost.div_ceil(million)).unwrap_or(u64::MAX)
+    }
+}
+
+/// One tool as the model calls it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolDefinition {
+    /// The name that the model uses.
+    pub name: String,
+    /// The file's table that it comes from; policy may name either.
+    pub group: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// The JSON Schema of its arguments.
+    pub input: Value,
+    /// What it does to the world.
+    pub class: Class,
+    /// How it is performed.
+    pub kind: ToolKind,
+    /// How long one attempt may take, in milliseconds.
+    pub timeout_ms: u64,
+    /// How often the runtime tries by itself.
+    pub max_attempts: u32,
+    /// How long the receiver keeps a key, in milliseconds.
+    pub key_valid_for_ms: u64,
+    /// How long after the last possible send a lookup can be believed, in milliseconds.
+    pub settles_after_ms: u64,
+    /// The arguments that make two effects the same; all of them when `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub same_by: Option<Vec<String>>,
+}
+
+impl ToolDefinition {
+    /// The digest that an approval binds to: another command, schema or class is another tool.
+    pub fn digest(&self) -> Digest {
+        let value = serde_json::to_value(self).unwrap_or(Value::Null);
+        Digest::over("lodestep tool 1", &[&canonical(&value)])
+    }
+}
+
+/// How a tool is performed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ToolKind {
+    /// Acts on the run's own state; decided by the core, performed by nobody.
+    State {
+        /// Which act.
+        act: StateAct,
+    },
+    /// Built in: a function over a folder or over the run's artifacts.
+    Builtin {
+        /// `documents`, `artifacts`, `file`.
+        builtin: String,
+        /// `list`, `read`, `search`, `write`, …
+        function: String,
+        /// The root folder, where there is one; may hold `${input:…}`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        root: Option<String>,
+    },
+    /// A program: arguments as one JSON object on stdin, the answer on stdout.
+    Command {
+        /// The program and its arguments; may hold `${input:…}`.
+        argv: Vec<String>,
+        /// Tells whether the effect of a key happened.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lookup: Option<Vec<String>>,
+        /// What its environment has besides the allow-listed base; may hold `${env:…}`, filled in at dispatch.
+        #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+        env: std::collections::BTreeMap<String, String>,
+        /// The folder it runs in.
+        folder: String,
+    },
+    /// A function of the embedding program, found by the tool's name.
+    Function,
+}
+
+/// Acts on the run's own state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StateAct {
+    /// Replace a note.
+    Note,
+    /// Change the plan.
+    Plan,
+    /// Ask a person.
+    Ask,
+    /// End the run, if the criteria hold.
+    Finish,
+    /// Show an artifact in the context from now on.
+    OpenArtifact,
+    /// Stop showing it.
+    CloseArtifact,
+}
+
+/// One rule of the policy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rule {
+    /// Tool or group names, `*` standing for any run of characters. Empty: any tool.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
+    /// Classes. Empty: any class.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<Class>,
+    /// What happens.
+    pub decide: Decide,
+    /// How long a request stays open, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_ms: Option<u64>,
+    /// What its expiry does.
+    #[serde(default)]
+    pub on_expiry: OnExpiry,
+}
+
+/// What a rule decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decide {
+    /// It may be done.
+    Allow,
+    /// A person is asked.
+    Ask,
+    /// It is not done; the model is told.
+    Deny,
+}
+
+/// What happens when nobody answers in time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, minicbor::Encode, minicbor::Decode)]
+#[cbor(index_only)]
+#[serde(rename_all = "snake_case")]
+pub enum OnExpiry {
+    /// The action is denied, and the model is told so.
+    #[default]
+    #[n(0)]
+    Deny,
+    /// The run stops until an operator resumes it, and then asks anew.
+    #[n(1)]
+    Pause,
+}
+
+/// The most that a run may spend. `None` is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, minicbor::Encode, minicbor::Decode)]
+#[serde(default)]
+pub struct QuotaLimits {
+    /// Tokens of requests and replies together.
+    #[n(0)]
+    pub total_tokens: Option<u64>,
+    /// Tokens of requests.
+    #[n(1)]
+    pub input_tokens: Option<u64>,
+    /// Tokens of replies.
+    #[n(2)]
+    pub output_tokens: Option<u64>,
+    /// Money, in millionths of a usd.
+    #[n(3)]
+    pub usd_micro: Option<u64>,
+    /// Calls of the model.
+    #[n(4)]
+    pub model_calls: Option<u64>,
+    /// Calls of tools that the runtime performs.
+    #[n(5)]
+    pub tool_calls: Option<u64>,
+    /// Time held by a worker, in milliseconds.
+    #[n(6)]
+    pub active_time_ms: Option<u64>,
+    /// Time since the start, in milliseconds.
+    #[n(7)]
+    pub deadline_ms: Option<u64>,
+}
+
+/// A part of the plan that the file fixes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MilestoneDefinition {
+    /// Its name.
+    pub id: String,
+    /// What it means, for people and the model.
+    pub title: String,
+    /// The tool whose finished action is its evidence; the runtime checks it itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requires_action: Option<String>,
+}
+
+/// When a run is complete. All that is named must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Done {
+    /// Every milestone is reached.
+    pub all_milestones: bool,
+    /// These artifacts exist.
+    pub artifacts: Vec<String>,
+}
+
+/// Constants that shape the fold and the context, pinned with the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, minicbor::Encode, minicbor::Decode)]
+#[serde(default)]
+pub struct Limits {
+    /// How many settled actions a checkpoint keeps in full; older ones become counts.
+    #[n(0)]
+    pub recent_actions: u32,
+    /// How many errors a checkpoint keeps in full.
+    #[n(1)]
+    pub recent_errors: u32,
+    /// The most bytes of one note.
+    #[n(2)]
+    pub note_bytes: u32,
+    /// The most bytes of all notes.
+    #[n(3)]
+    pub notes_bytes: u32,
+    /// How many artifacts a checkpoint keeps by name.
+    #[n(4)]
+    pub artifacts: u32,
+    /// How many artifacts may be open in the context.
+    #[n(5)]
+    pub open_artifacts: u32,
+    /// The most milestones of a plan.
+    #[n(6)]
+    pub milestones: u32,
+    /// How many actions of one decision are performed at once.
+    #[n(7)]
+    pub parallel: u32,
+    /// How many refused finishes stop the run.
+    #[n(8)]
+    pub refused_finishes: u32,
+    /// How often the same action with the same outcome in a row is a loop.
+    #[n(9)]
+    pub loop_repeats: u32,
+    /// A transition with this many others since the last snapshot takes one.
+    #[n(10)]
+    pub snapshot_every: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            recent_actions: 32,
+            recent_errors: 8,
+            note_bytes: 8 * 1024,
+            notes_bytes: 16 * 1024,
+            artifacts: 64,
+            open_artifacts: 8,
+            milestones: 64,
+            parallel: 8,
+            refused_finishes: 3,
+            loop_repeats: 6,
+            snapshot_every: 64,
+        }
+    }
+}
+
+impl Definition {
+    /// The tool of that exact name.
+    pub fn tool(&self, name: &str) -> Option<&ToolDefinition> {
+        self.tools.iter().find(|tool| tool.name == name)
+    }
+
+    /// The canonical bytes that a run stores.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        canonical(&serde_json::to_value(self).unwrap_or(Value::Null))
+    }
+
+    /// Reads what [`Self::to_bytes`] wrote.
+    ///
+    /// # Errors
+    ///
+    /// `run.definition_unreadable` when the bytes are not a definition.
+    pub fn from_bytes(bytes: &[u8]) -> crate::error::Result<Self> {
+        serde_json::from_slice(bytes).map_err(|error| {
+            crate::error::Error::new(
+                "run.definition_unreadable",
+                format!("the run's stored definition can't be read: {error}"),
+                "it was written by another version; use that one",
+            )
+        })
+    }
+
+    /// The digest that a run is pinned to.
+    pub fn digest(&self) -> Digest {
+        Digest::of(&self.to_bytes())
+    }
+}

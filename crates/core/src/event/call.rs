@@ -1,0 +1,106 @@
+//! Events of the model's calls, and of the decision that a reply becomes.
+
+use minicbor::{Decode, Encode};
+
+use crate::digest::Digest;
+use crate::quota::Amounts;
+use crate::time::Timestamp;
+use crate::value::ValueRef;
+
+/// See [`Event::CallReserved`](super::Event::CallReserved).
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct CallReserved {
+    /// The call's number in its run, from 1.
+    #[n(0)]
+    pub call: u64,
+    /// What is held back.
+    #[n(1)]
+    pub amounts: Amounts,
+    /// The digest of the request that will be sent.
+    #[n(2)]
+    pub request: Digest,
+    /// What the request was made of: sections and tokens.
+    #[n(3)]
+    pub manifest: ValueRef,
+}
+
+/// See [`Event::CallAnswered`](super::Event::CallAnswered).
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct CallAnswered {
+    /// The call.
+    #[n(0)]
+    pub call: u64,
+    /// What it used.
+    #[n(1)]
+    pub used: Amounts,
+    /// False when the provider reported nothing and the numbers are estimates.
+    #[n(2)]
+    pub reported: bool,
+    /// The raw reply, kept as the transcript.
+    #[n(3)]
+    pub reply: ValueRef,
+    /// True when the reply as a whole could not be taken: nothing of it is executed.
+    #[n(4)]
+    pub faulty: bool,
+}
+
+/// Why a call brought no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, serde::Serialize)]
+#[cbor(index_only)]
+#[serde(rename_all = "snake_case")]
+pub enum CallFailure {
+    /// Nothing was sent; nothing is charged.
+    #[n(0)]
+    NotSent,
+    /// The provider asked to wait; nothing is charged.
+    #[n(1)]
+    Busy,
+    /// The answer was lost or broken; the reservation is charged.
+    #[n(2)]
+    Lost,
+    /// The request is longer than the model's context; nothing is charged.
+    #[n(3)]
+    TooLong,
+    /// The provider will not take it; nothing is charged.
+    #[n(4)]
+    Rejected,
+}
+
+/// See [`Event::CallFailed`](super::Event::CallFailed).
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct CallFailed {
+    /// The call.
+    #[n(0)]
+    pub call: u64,
+    /// Why.
+    #[n(1)]
+    pub why: CallFailure,
+    /// What was said.
+    #[n(2)]
+    pub text: ValueRef,
+    /// Not asked again before this time.
+    #[n(3)]
+    pub not_before: Timestamp,
+}
+
+/// See [`Event::CallLost`](super::Event::CallLost).
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct CallLost {
+    /// The call.
+    #[n(0)]
+    pub call: u64,
+}
+
+/// See [`Event::DecisionOpened`](super::Event::DecisionOpened).
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct DecisionOpened {
+    /// The decision's number in its run, from 1.
+    #[n(0)]
+    pub decision: u32,
+    /// The text beside the calls.
+    #[n(1)]
+    pub text: Option<ValueRef>,
+    /// How many actions follow: the decision closes when so many are there and all are settled.
+    #[n(2)]
+    pub actions: u32,
+}

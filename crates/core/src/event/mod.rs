@@ -1,0 +1,214 @@
+//! Events: what happened, in the past tense, in a compact format that is read for ever.
+//!
+//! An [`Envelope`] is one transition: its events in order, with the sequence number, the journal's time and
+//! the epoch of its writer. It is encoded as CBOR arrays with numbered fields (RFC 8949): a field or an event is
+//! only ever added, under a number that was never used. Payloads are named by [`ValueRef`](crate::value::ValueRef), never held, so that
+//! a payload can be erased and the journal still verifies.
+
+mod action;
+mod call;
+mod run;
+mod state;
+
+use minicbor::{Decode, Encode};
+
+use crate::error::{Error, Result};
+use crate::time::Timestamp;
+
+pub use action::*;
+pub use call::*;
+pub use run::*;
+pub use state::*;
+
+/// The version of the format that this build writes. Older ones are read for ever; newer ones are refused by name.
+pub const FORMAT: u32 = 1;
+
+/// One transition of a run, as it is stored and digested.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct Envelope {
+    /// The format version of everything in it.
+    #[n(0)]
+    pub format: u32,
+    /// The transition's number in its run, from 1.
+    #[n(1)]
+    pub seq: u64,
+    /// Journal time; never before that of the transition before.
+    #[n(2)]
+    pub at: Timestamp,
+    /// The epoch of the claim that wrote it; 0 for the start.
+    #[n(3)]
+    pub epoch: u64,
+    /// How long its writer worked on it, in microseconds; waiting does not count.
+    #[n(4)]
+    pub active_us: u64,
+    /// What happened, in order.
+    #[n(5)]
+    pub events: Vec<Event>,
+}
+
+impl Envelope {
+    /// The bytes that are stored and chained.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        // Encoding into a vector can't fail.
+        minicbor::to_vec(self).unwrap_or_default()
+    }
+
+    /// Reads an envelope back.
+    ///
+    /// # Errors
+    ///
+    /// `store.newer_format` for a format that this build does not know, `store.undecodable` for bytes that are no envelope.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let undecodable = |error: minicbor::decode::Error| {
+            Error::new(
+                "store.undecodable",
+                format!("a transition can't be read: {error}"),
+                "`lodestep verify` names the damage; other runs go on",
+            )
+        };
+        let mut decoder = minicbor::Decoder::new(bytes);
+        decoder.array().map_err(undecodable)?;
+        let format = decoder.u32().map_err(undecodable)?;
+        if format > FORMAT {
+            return Err(Error::new(
+                "store.newer_format",
+                format!("a transition has format {format}; this build reads up to {FORMAT}"),
+                "use a newer lodestep",
+            ));
+        }
+        minicbor::decode(bytes).map_err(undecodable)
+    }
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub enum Event {
+    /// The run began.
+    #[n(0)]
+    RunStarted(#[n(0)] RunStarted),
+    /// Quota was held back for a call of the model, which may be sent from now on.
+    #[n(1)]
+    CallReserved(#[n(0)] CallReserved),
+    /// The model answered, whole.
+    #[n(2)]
+    CallAnswered(#[n(0)] CallAnswered),
+    /// A call brought no answer.
+    #[n(3)]
+    CallFailed(#[n(0)] CallFailed),
+    /// A call's worker died: the answer, if there was one, is lost and the whole reservation is charged.
+    #[n(4)]
+    CallLost(#[n(0)] CallLost),
+    /// A reply was taken as a decision; the next actions belong to it.
+    #[n(5)]
+    DecisionOpened(#[n(0)] DecisionOpened),
+    /// An action was proposed: it has an ordinal, a class and arguments from now on.
+    #[n(6)]
+    ActionProposed(#[n(0)] ActionProposed),
+    /// A call of a reply was refused; it was never an action of the world.
+    #[n(7)]
+    ActionRefused(#[n(0)] ActionRefused),
+    /// Intent: the attempt may be sent from now on.
+    #[n(8)]
+    AttemptStarted(#[n(0)] AttemptStarted),
+    /// Outcome: the action is settled.
+    #[n(9)]
+    ActionFinished(#[n(0)] ActionFinished),
+    /// The attempt provably sent nothing; it is tried again.
+    #[n(10)]
+    AttemptNotSent(#[n(0)] AttemptNotSent),
+    /// The attempt may have been sent and its outcome is unknown.
+    #[n(11)]
+    AttemptUnknown(#[n(0)] AttemptUnknown),
+    /// A lookup did not settle the action.
+    #[n(12)]
+    LookupInconclusive(#[n(0)] LookupInconclusive),
+    /// A person settled a doubt.
+    #[n(13)]
+    DoubtResolved(#[n(0)] DoubtResolved),
+    /// A person approved an action.
+    #[n(14)]
+    ActionApproved(#[n(0)] ActionApproved),
+    /// A person, the policy's expiry or a cancel denied an action.
+    #[n(15)]
+    ActionDenied(#[n(0)] ActionDenied),
+    /// A person answered a question.
+    #[n(16)]
+    QuestionAnswered(#[n(0)] QuestionAnswered),
+    /// An action was taken back before anything was sent.
+    #[n(17)]
+    ActionWithdrawn(#[n(0)] ActionWithdrawn),
+    /// The inbox was read up to here.
+    #[n(18)]
+    InboxRead(#[n(0)] InboxRead),
+    /// A note was replaced or removed.
+    #[n(19)]
+    NoteTaken(#[n(0)] NoteTaken),
+    /// A milestone changed.
+    #[n(20)]
+    MilestoneMarked(#[n(0)] MilestoneMarked),
+    /// A version of an artifact exists.
+    #[n(21)]
+    ArtifactSaved(#[n(0)] ArtifactSaved),
+    /// An artifact is shown in the context, or no longer.
+    #[n(22)]
+    ArtifactShown(#[n(0)] ArtifactShown),
+    /// Something went wrong that is not an action's outcome.
+    #[n(23)]
+    ErrorLogged(#[n(0)] ErrorLogged),
+    /// A finish was refused.
+    #[n(24)]
+    FinishRefused(#[n(0)] FinishRefused),
+    /// The run stopped until a person acts.
+    #[n(25)]
+    RunStopped(#[n(0)] RunStopped),
+    /// A person let a stopped or quarantined run go on.
+    #[n(26)]
+    RunResumed(#[n(0)] RunResumed),
+    /// A person cancelled the run: no intent from now on.
+    #[n(27)]
+    CancelRequested(#[n(0)] CancelRequested),
+    /// The run reached its end.
+    #[n(28)]
+    RunEnded(#[n(0)] RunEnded),
+    /// A worker gave the run back by its own will.
+    #[n(29)]
+    HandedOver(#[n(0)] HandedOver),
+}
+
+impl Event {
+    /// The event's name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::RunStarted(_) => "RunStarted",
+            Self::CallReserved(_) => "CallReserved",
+            Self::CallAnswered(_) => "CallAnswered",
+            Self::CallFailed(_) => "CallFailed",
+            Self::CallLost(_) => "CallLost",
+            Self::DecisionOpened(_) => "DecisionOpened",
+            Self::ActionProposed(_) => "ActionProposed",
+            Self::ActionRefused(_) => "ActionRefused",
+            Self::AttemptStarted(_) => "AttemptStarted",
+            Self::ActionFinished(_) => "ActionFinished",
+            Self::AttemptNotSent(_) => "AttemptNotSent",
+            Self::AttemptUnknown(_) => "AttemptUnknown",
+            Self::LookupInconclusive(_) => "LookupInconclusive",
+            Self::DoubtResolved(_) => "DoubtResolved",
+            Self::ActionApproved(_) => "ActionApproved",
+            Self::ActionDenied(_) => "ActionDenied",
+            Self::QuestionAnswered(_) => "QuestionAnswered",
+            Self::ActionWithdrawn(_) => "ActionWithdrawn",
+            Self::InboxRead(_) => "InboxRead",
+            Self::NoteTaken(_) => "NoteTaken",
+            Self::MilestoneMarked(_) => "MilestoneMarked",
+            Self::ArtifactSaved(_) => "ArtifactSaved",
+            Self::ArtifactShown(_) => "ArtifactShown",
+            Self::ErrorLogged(_) => "ErrorLogged",
+            Self::FinishRefused(_) => "FinishRefused",
+            Self::RunStopped(_) => "RunStopped",
+            Self::RunResumed(_) => "RunResumed",
+            Self::CancelRequested(_) => "CancelRequested",
+            Self::RunEnded(_) => "RunEnded",
+            Self::HandedOver(_) => "HandedOver",
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! Actions: gates, attempts, outcomes. Each function is one row of the state machine.
+
+use super::Checked;
+use crate::checkpoint::{Action, ActionState, CLOSED_REQUESTS, Checkpoint, ClosedRequest, Closing, How, Repeats, Settled};
+use crate::digest::Digest;
+use crate::event::{
+    ActionApproved, ActionDenied, ActionFinished, ActionProposed, ActionRefused, ActionWithdrawn, AttemptNotSent,
+    AttemptStarted, AttemptUnknown, DeniedBy, DoubtResolved, ErrorKind, Evidence, Gate, LookupInconclusive,
+    QuestionAnswered, RefusalKind, Resolution, SettledBy, UnknownNext,
+};
+use crate::fold::state::log_error;
+use crate::ids::Ordinal;
+use crate::quota::Amounts;
+use crate::value::{Stored, ValueRef};
+
+const ONE_CALL: Amounts = Amounts {
+    input_tokens: 0,
+    output_tokens: 0,
+    usd_micro: 0,
+    model_calls: 0,
+    tool_calls: 1,
+};
+
+pub(super) fn proposed(checkpoint: &mut Checkpoint, seq: u64, event: &ActionProposed) -> Checked {
+    let decision = place(checkpoint, event.ordinal)?;
+    let state = match &event.gate {
+        Gate::Open => ActionState::Ready {
+            not_before: checkpoint.at,
+        },
+        gate => ActionState::Gated { gate: gate.clone() },
+    };
+    if event.counted {
+        checkpoint.quota.reserve(ONE_CALL);
+    }
+    let action = Action {
+        ordinal: event.ordinal,
+        decision,
+        call_id: event.call_id.clone(),
+        tool: event.tool.clone(),
+        class: event.class,
+        arguments: Stored::at(event.arguments, seq),
+        tool_digest: event.tool_digest,
+        same: event.same,
+        key: event.key.clone(),
+        state,
+        attempts: 0,
+        max_attempts: event.max_attempts,
+        key_valid_for_ms: event.key_valid_for_ms,
+        settles_after_ms: event.settles_after_ms,
+        first_sent: None,
+        proposed_at: checkpoint.at,
+        approved_by: None,
+        proposed_by: event.proposed_by.clone(),
+        counted: event.counted,
+        maybe_sent: false,
+        approved_until: None,
+    };
+    checkpoint.pending.insert(event.ordinal, action);
+    Ok(())
+}
+
+pub(super) fn refused(checkpoint: &mut Checkpoint, seq: u64, event: &ActionRefused) -> Checked {
+    let decision = place(checkpoint, event.ordinal)?;
+    let settled = Settled {
+        ordinal: event.ordinal,
+        decision,
+        tool: event.tool.clone(),
+        class: crate::effect::Class::Read,
+        arguments: Stored::at(event.arguments, seq),
+        result: Stored::at(event.text, seq),
+        how: How::Refused(event.kind),
+        by: None,
+        attempts: 0,
+        key: None,
+        same: None,
+    };
+    if matches!(event.kind, RefusalKind::UnknownTool | RefusalKind::InvalidArguments) {
+        log_error(checkpoint, seq, ErrorKind::Reply, Some(event.ordinal), event.text);
+    }
+    keep(checkpoint, settled);
+    Ok(())
+}
+
+pub(super) fn started(checkpoint: &mut Checkpoint, epoch: u64, event: &AttemptStarted) -> Checked {
+    let now = checkpoint.at;
+    let action = pending(checkpoint, event.ordinal)?;
+    if !matches!(action.state, ActionState::Ready { .. }) {
+        return Err("only a ready action is attempted");
+    }
+    if event.attempt != action.attempts + 1 {
+        return Err("the attempt's number does not follow");
+    }
+    let first = action.first_sent.is_none();
+    action.attempts = event.attempt;
+    action.first_sent.get_or_insert(now);
+    action.state = ActionState::Open {
+        attempt: event.attempt,
+        epoch,
+        send_by: event.send_by,
+    };
+    if first {
+        let key = action.key.clone().unwrap_or_default();
+        checkpoint.effect_log.add(&[&event.ordinal.0.to_le_bytes(), key.as_bytes()]);
+    }
+    Ok(())
+}
+
+/// An outcome settles an action whatever it waited for: the truth about what was sent is always taken.
+pub(super) fn finished(checkpoint: &mut Checkpoint, seq: u64, event: &ActionFinished) -> Checked {
+    let action = pending(checkpoint, event.ordinal)?;
+    let fits = match (&action.state, event.by) {
+        (ActionState::Gated { gate: Gate::Same(_) }, SettledBy::SameEffect) => true,
+        (ActionState::Gated { gate: Gate::Siblings }, SettledBy::Core) => true,
+        (ActionState::Gated { .. }, _) => false,
+        (ActionState::Ready { .. }, SettledBy::SameEffect | SettledBy::Core) => true,
+        (ActionState::Ready { .. }, _) => action.class.is_repeatable() || action.attempts > 0,
+        (ActionState::Open { attempt, .. }, _) => event.attempt <= *attempt,
+        (ActionState::LookUp { .. } | ActionState::Doubt { .. }, _) => true,
+    };
+    if !fits {
+        return Err("no attempt of it can have this outcome");
+    }
+    action.attempts = action.attempts.max(event.attempt);
+    let how = if event.ok { How::Done } else { How::Failed };
+    let by_core = event.by == SettledBy::Core;
+    settle(checkpoint, seq, event.ordinal, how, Some(event.by), event.result)?;
+    if !event.ok && !by_core {
+        log_error(checkpoint, seq, ErrorKind::Tool, Some(event.ordinal), event.result);
+    }
+    Ok(())
+}
+
+pub(super) fn not_sent(checkpoint: &mut Checkpoint, seq: u64, event: &AttemptNotSent) -> Checked {
+    let action = pending(checkpoint, event.ordinal)?;
+    if !matches!(action.state, ActionState::Open { .. } | ActionState::Ready { .. }) {
+        return Err("no attempt of it is open");
+    }
+    action.attempts = action.attempts.max(event.attempt);
+    if !action.maybe_sent {
+        // The key's validity counts from the first send, and there was none.
+        action.first_sent = None;
+    }
+    action.state = ActionState::Ready {
+        not_before: event.not_before,
+    };
+    log_error(checkpoint, seq, ErrorKind::Tool, Some(event.ordinal), event.text);
+    Ok(())
+}
+
+pub(super) fn unknown(checkpoint: &mut Checkpoint, seq: u64, event: &AttemptUnknown) -> Checked {
+    let action = pending(checkpoint, event.ordinal)?;
+    let fits = match action.state {
+        ActionState::Open { attempt, .. } => attempt == event.attempt,
+        ActionState::Ready { .. } => action.class.is_repeatable() || action.maybe_sent,
+        _ => false,
+    };
+    if !fits {
+        return Err("no such attempt is open");
+    }
+    action.attempts = action.attempts.max(event.attempt);
+    action.maybe_sent = true;
+    move_on(checkpoint, seq, event.ordinal, event.attempt, event.next, event.text)?;
+    log_error(checkpoint, seq, ErrorKind::Doubt, Some(event.ordinal), event.text);
+    Ok(())
+}
+
+pub(super) fn looked_up(checkpoint: &mut Checkpoint, seq: u64, event: &LookupInconclusive) -> Checked {
+    let action = pending(checkpoint, event.ordinal)?;
+    let ActionState::LookUp { attempt, .. } = action.state else {
+        return Err("no lookup of it is due");
+    };
+    move_on(checkpoint, seq, event.ordinal, attempt, event.next, event.text)
+}
+
+fn move_on(checkpoint: &mut Checkpoint, seq: u64, ordinal: Ordinal, attempt: u32, next: UnknownNext, text: ValueRef) -> Checked {
+    let since = checkpoint.at;
+    let action = pending(checkpoint, ordinal)?;
+    action.state = match next {
+        UnknownNext::Again(not_before) => ActionState::Ready { not_before },
+        UnknownNext::LookUp(not_before) => ActionState::LookUp { not_before, attempt },
+        UnknownNext::Doubt => ActionState::Doubt {
+            since,
+            attempt,
+            text: Stored::at(text, seq),
+        },
+    };
+    Ok(())
+}
+
+pub(super) fn resolved(checkpoint: &mut Checkpoint, seq: u64, event: &DoubtResolved) -> Checked {
+    let now = checkpoint.at;
+    let over = checkpoint.is_over();
+    let action = pending(checkpoint, event.ordinal)?;
+    if !matches!(action.state, ActionState::Doubt { .. } | ActionState::LookUp { .. }) {
+        return Err("the action is not in doubt");
+    }
+    match &event.resolution {
+        Resolution::Happened(result) => settle(checkpoint, seq, event.ordinal, How::Done, None, *result),
+        Resolution::Abandoned(text) => settle(checkpoint, seq, event.ordinal, How::Abandoned, None, *text),
+        Resolution::SendAgain if over => Err("the run is over: nothing is sent any more"),
+        Resolution::SendAgain => {
+            // A person's word opens a new validity of the key and a new round of attempts.
+            action.first_sent = None;
+            action.maybe_sent = false;
+            action.max_attempts = action.max_attempts.saturating_add(action.attempts);
+            action.state = ActionState::Ready { not_before: now };
+            Ok(())
+        }
+    }
+}
+
+pub(super) fn approved(checkpoint: &mut Checkpoint, event: &ActionApproved) -> Checked {
+    let now = checkpoint.at;
+    let action = pending(checkpoint, event.ordinal)?;
+    let ActionState::Gated {
+        gate: Gate::Approval(request),
+    } = action.state.clone()
+    else {
+        return Err("no approval of it is asked");
+    };
+    action.approved_by = Some(event.by.clone());
+    action.approved_until = request.expires_at;
+    action.state = ActionState::Ready { not_before: now };
+    close(checkpoint, request.name, event.ordinal, Closing::Approved, Some(event.by.clone()), Digest::default());
+    Ok(())
+}
+
+pub(super) fn denied(checkpoint: &mut Checkpoint, seq: u64, event: &ActionDenied) -> Checked {
+    let action = pending(checkpoint, event.ordinal)?;
+    let ActionState::Gated {
+        gate: Gate::Approval(request) | Gate::Answer(request),
+    } = action.state.clone()
+    else {
+        return Err("no word on it is asked");
+    };
+    let how = match event.why {
+        DeniedBy::Person => Closing::Denied,
+        DeniedBy::Expiry => Closing::Expired,
+        DeniedBy::Edit => Closing::Edited,
+    };
+    close(checkpoint, request.name, event.ordinal, how, event.by.clone(), event.text.digest);
+    settle(checkpoint, seq, event.ordinal, How::Denied(event.why), None, event.text)
+}
+
+pub(super) fn answered(checkpoint: &mut Checkpoint, seq: u64, event: &QuestionAnswered) -> Checked {
+    let action = pending(checkpoint, event.ordinal)?;
+    let ActionState::Gated {
+        gate: Gate::Answer(request),
+    } = action.state.clone()
+    else {
+        return Err("no question of it is open");
+    };
+    close(checkpoint, request.name, event.ordinal, Closing::Answered, Some(event.by.clone()), event.answer.digest);
+    settle(checkpoint, seq, event.ordinal, How::Done, Some(SettledBy::Answer), event.answer)
+}
+
+pub(super) fn withdrawn(checkpoint: &mut Checkpoint, seq: u64, event: &ActionWithdrawn) -> Checked {
+    let action = pending(checkpoint, event.ordinal)?;
+    match action.state.clone() {
+        ActionState::Gated {
+            gate: Gate::Approval(request) | Gate::Answer(request),
+        } => close(checkpoint, request.name, event.ordinal, Closing::Withdrawn, None, Digest::default()),
+        ActionState::Gated { .. } => {}
+        ActionState::Ready { .. } if action.class.is_repeatable() || action.first_sent.is_none() => {}
+        _ => return Err("an attempt may have been sent"),
+    }
+    settle(checkpoint, seq, event.ordinal, How::Withdrawn, None, event.text)
+}
+
+/// Gives an action its place: the next ordinal, in the open decision.
+fn place(checkpoint: &mut Checkpoint, ordinal: Ordinal) -> Result<u32, &'static str> {
+    if ordinal.0 != checkpoint.last_ordinal + 1 {
+        return Err("the ordinal does not follow");
+    }
+    let Some(decision) = &mut checkpoint.decision else {
+        return Err("no decision is open");
+    };
+    checkpoint.last_ordinal = ordinal.0;
+    decision.actions.push(ordinal);
+    decision.expected = decision.expected.max(decision.actions.len() as u32);
+    Ok(decision.decision)
+}
+
+fn pending(checkpoint: &mut Checkpoint, ordinal: Ordinal) -> Result<&mut Action, &'static str> {
+    checkpoint.pending.get_mut(&ordinal).ok_or("no such action is pending")
+}
+
+/// Moves an action to the settled ones, and draws what follows from it: quota, evidence, the decision's end.
+fn settle(checkpoint: &mut Checkpoint, seq: u64, ordinal: Ordinal, how: How, by: Option<SettledBy>, result: ValueRef) -> Checked {
+    let Some(action) = checkpoint.pending.remove(&ordinal) else {
+        return Err("no such action is pending");
+    };
+    if action.counted {
+        let used = if action.attempts > 0 { ONE_CALL } else { Amounts::default() };
+        checkpoint.quota.settle(ONE_CALL, used);
+    }
+    if how == How::Done {
+        give_evidence(checkpoint, &action);
+    }
+    let result = locate(checkpoint, result, seq);
+    count_repeat(checkpoint, &action, result.digest);
+    let settled = Settled {
+        ordinal,
+        decision: action.decision,
+        tool: action.tool,
+        class: action.class,
+        arguments: action.arguments,
+        result,
+        how,
+        by,
+        attempts: action.attempts,
+        key: action.key,
+        same: action.same,
+    };
+    keep(checkpoint, settled);
+    Ok(())
+}
+
+/// A result that is another action's stands where that one's does.
+fn locate(checkpoint: &Checkpoint, value: ValueRef, seq: u64) -> Stored {
+    let known = checkpoint.recent.iter().rev().find(|settled| settled.result.digest == value.digest);
+    known.map_or_else(|| Stored::at(value, seq), |settled| settled.result)
+}
+
+fn give_evidence(checkpoint: &mut Checkpoint, action: &Action) {
+    let due = checkpoint
+        .plan
+        .iter_mut()
+        .filter(|milestone| milestone.reached.is_none() && milestone.requires_action.as_deref() == Some(&action.tool));
+    for milestone in due {
+        milestone.reached = Some(Evidence::Action(action.ordinal));
+    }
+}
+
+fn count_repeat(checkpoint: &mut Checkpoint, action: &Action, result: Digest) {
+    let digest = Digest::over(
+        "lodestep repeat 1",
+        &[action.tool.as_bytes(), action.arguments.digest.as_bytes(), result.as_bytes()],
+    );
+    let count = if checkpoint.repeats.digest == digest { checkpoint.repeats.count + 1 } else { 1 };
+    checkpoint.repeats = Repeats { digest, count };
+}
+
+/// Keeps a settled action in full, moves the oldest into the counts, and closes the decision with its last action.
+fn keep(checkpoint: &mut Checkpoint, settled: Settled) {
+    checkpoint.recent.push_back(settled);
+    let open: Vec<Ordinal> = checkpoint.decision.iter().flat_map(|decision| decision.actions.iter().copied()).collect();
+    while checkpoint.recent.len() > checkpoint.limits.recent_actions as usize {
+        // An open decision's actions are all needed for the next request.
+        let oldest = checkpoint.recent.front().is_some_and(|settled| open.contains(&settled.ordinal));
+        if oldest {
+            break;
+        }
+        let Some(old) = checkpoint.recent.pop_front() else { break };
+        // A model can make up any number of names; they share one row.
+        let unknown = old.how == How::Refused(RefusalKind::UnknownTool);
+        let row = if unknown { "(no such tool)".to_owned() } else { old.tool };
+        let counts = checkpoint.older.entry(row).or_default();
+        if old.how == How::Done { counts.done += 1 } else { counts.not_done += 1 }
+    }
+    close_decision(checkpoint);
+}
+
+/// A decision is over when all of its actions were proposed and none of them is pending.
+fn close_decision(checkpoint: &mut Checkpoint) {
+    let over = checkpoint.decision.as_ref().is_some_and(|decision| {
+        decision.actions.len() as u32 >= decision.expected
+            && !decision.actions.iter().any(|ordinal| checkpoint.pending.contains_key(ordinal))
+    });
+    if over {
+        checkpoint.decision = None;
+    }
+}
+
+fn close(checkpoint: &mut Checkpoint, name: Digest, ordinal: Ordinal, how: Closing, by: Option<String>, word: Digest) {
+    checkpoint.closed_requests.push_back(ClosedRequest {
+        name,
+        ordinal,
+        how,
+        by,
+        word,
+    });
+    while checkpoint.closed_requests.len() > CLOSED_REQUESTS {
+        checkpoint.closed_requests.pop_front();
+    }
+}

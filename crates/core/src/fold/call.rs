@@ -1,0 +1,108 @@
+//! The model's calls, and the decision that a reply becomes.
+
+use super::Checked;
+use crate::checkpoint::{Checkpoint, DecisionText, OpenCall, OpenDecision, RECENT_TEXTS};
+use crate::event::{CallAnswered, CallFailed, CallFailure, CallLost, CallReserved, DecisionOpened, ErrorKind, HandedOver};
+use crate::fold::state::log_error;
+use crate::quota::Amounts;
+use crate::value::Stored;
+
+pub(super) fn reserved(checkpoint: &mut Checkpoint, seq: u64, epoch: u64, event: &CallReserved) -> Checked {
+    if checkpoint.model.open.is_some() {
+        return Err("a call has no answer yet");
+    }
+    if checkpoint.decision.is_some() {
+        return Err("a decision is open");
+    }
+    if event.call != checkpoint.model.calls + 1 {
+        return Err("the call's number does not follow");
+    }
+    checkpoint.model.calls = event.call;
+    checkpoint.model.open = Some(OpenCall {
+        call: event.call,
+        amounts: event.amounts,
+        epoch,
+    });
+    checkpoint.model.last_request = event.request;
+    checkpoint.model.last_manifest = Some(Stored::at(event.manifest, seq));
+    checkpoint.quota.reserve(event.amounts);
+    Ok(())
+}
+
+pub(super) fn answered(checkpoint: &mut Checkpoint, event: &CallAnswered) -> Checked {
+    let open = take_open(checkpoint, event.call)?;
+    checkpoint.quota.settle(open.amounts, event.used);
+    checkpoint.model.failed_in_row = 0;
+    if event.faulty {
+        checkpoint.model.faulty_in_row = checkpoint.model.faulty_in_row.saturating_add(1);
+    }
+    Ok(())
+}
+
+pub(super) fn failed(checkpoint: &mut Checkpoint, seq: u64, event: &CallFailed) -> Checked {
+    let open = take_open(checkpoint, event.call)?;
+    let charged = match event.why {
+        CallFailure::Lost => open.amounts,
+        CallFailure::NotSent | CallFailure::Busy | CallFailure::TooLong | CallFailure::Rejected => Amounts::default(),
+    };
+    checkpoint.quota.settle(open.amounts, charged);
+    let model = &mut checkpoint.model;
+    model.failed_in_row = model.failed_in_row.saturating_add(1);
+    model.not_before = event.not_before;
+    if event.why == CallFailure::TooLong {
+        // The estimate was too low; a quarter more is the smaller request that is tried once.
+        model.estimate_permille = model.estimate_permille.saturating_mul(5) / 4;
+    }
+    log_error(checkpoint, seq, ErrorKind::Model, None, event.text);
+    Ok(())
+}
+
+pub(super) fn lost(checkpoint: &mut Checkpoint, event: &CallLost) -> Checked {
+    let open = take_open(checkpoint, event.call)?;
+    checkpoint.quota.settle(open.amounts, open.amounts);
+    Ok(())
+}
+
+pub(super) fn handed_over(checkpoint: &mut Checkpoint, event: &HandedOver) -> Checked {
+    if let Some(call) = event.unsent_call {
+        let open = take_open(checkpoint, call)?;
+        checkpoint.quota.settle(open.amounts, Amounts::default());
+    }
+    Ok(())
+}
+
+pub(super) fn decided(checkpoint: &mut Checkpoint, seq: u64, event: &DecisionOpened) -> Checked {
+    if checkpoint.decision.is_some() {
+        return Err("a decision is open");
+    }
+    if event.decision != checkpoint.model.decisions + 1 {
+        return Err("the decision's number does not follow");
+    }
+    let model = &mut checkpoint.model;
+    model.decisions = event.decision;
+    if let Some(text) = event.text {
+        model.texts.push_back(DecisionText {
+            decision: event.decision,
+            text: Stored::at(text, seq),
+        });
+        while model.texts.len() > RECENT_TEXTS {
+            model.texts.pop_front();
+        }
+    }
+    checkpoint.decision = Some(OpenDecision {
+        decision: event.decision,
+        actions: Vec::new(),
+        expected: event.actions,
+    });
+    Ok(())
+}
+
+fn take_open(checkpoint: &mut Checkpoint, call: u64) -> Result<OpenCall, &'static str> {
+    match checkpoint.model.open {
+        Some(open) if open.call == call => {
+            checkpoint.model.open = None;
+            Ok(open)
+        }
+        _ => Err("no such call is open"),
+    }
+}

@@ -1,0 +1,139 @@
+//! The run as a whole: start, stops, end.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::Checked;
+use crate::checkpoint::{ActionState, Checkpoint, Milestone, ModelState, Phase, Repeats, Tally};
+use crate::draft::root_digest;
+use crate::error::Result;
+use crate::event::{CancelRequested, Gate, InboxRead, RunEnded, RunResumed, RunStarted, RunStopped};
+use crate::ids::RunKey;
+use crate::quota::Quotas;
+use crate::time::Timestamp;
+use crate::value::Stored;
+
+/// The state that a start gives.
+///
+/// # Errors
+///
+/// `run.illegal_event` when two milestones share a name.
+pub fn begin(started: &RunStarted, at: Timestamp) -> Result<Checkpoint> {
+    let key = RunKey {
+        namespace: started.namespace.clone(),
+        run: started.run.clone(),
+    };
+    let planned = started.milestones.iter().map(|milestone| Milestone {
+        id: milestone.id.clone(),
+        title: None,
+        requires_action: milestone.requires_action.clone(),
+        fixed: true,
+        reached: None,
+    });
+    Ok(Checkpoint {
+        namespace: started.namespace.clone(),
+        run: started.run.clone(),
+        agent: started.agent.clone(),
+        definition: Stored::at(started.definition, 1),
+        inputs: Stored::at(started.inputs, 1),
+        limits: started.limits,
+        started_at: at,
+        seq: 0,
+        head: root_digest(&key),
+        at,
+        phase: Phase::Active,
+        plan: planned.collect(),
+        notes: BTreeMap::new(),
+        model: ModelState {
+            estimate_permille: 1000,
+            ..ModelState::default()
+        },
+        decision: None,
+        last_ordinal: 0,
+        pending: BTreeMap::new(),
+        recent: VecDeque::new(),
+        older: BTreeMap::new(),
+        artifacts: BTreeMap::new(),
+        artifact_log: Tally::default(),
+        open_artifacts: Vec::new(),
+        errors: VecDeque::new(),
+        error_counts: BTreeMap::new(),
+        quota: Quotas::new(started.quota),
+        inbox: 0,
+        effect_log: Tally::default(),
+        refused_finishes: 0,
+        closed_requests: VecDeque::new(),
+        repeats: Repeats::default(),
+    })
+}
+
+pub(super) fn inbox_read(checkpoint: &mut Checkpoint, event: &InboxRead) -> Checked {
+    if event.position <= checkpoint.inbox {
+        return Err("the message was read before");
+    }
+    checkpoint.inbox = event.position;
+    Ok(())
+}
+
+pub(super) fn stopped(checkpoint: &mut Checkpoint, seq: u64, event: &RunStopped) -> Checked {
+    if checkpoint.phase != Phase::Active {
+        return Err("only an active run stops");
+    }
+    checkpoint.phase = Phase::Stopped {
+        reason: event.reason,
+        text: Stored::at(event.text, seq),
+        since: checkpoint.at,
+    };
+    Ok(())
+}
+
+/// A person lets the run go on: counters that stopped it start anew, requests that expired are asked again.
+pub(super) fn resumed(checkpoint: &mut Checkpoint, _event: &RunResumed) -> Checked {
+    if !matches!(checkpoint.phase, Phase::Stopped { .. }) {
+        return Err("only a stopped run is resumed");
+    }
+    checkpoint.phase = Phase::Active;
+    checkpoint.model.failed_in_row = 0;
+    checkpoint.model.faulty_in_row = 0;
+    checkpoint.model.not_before = checkpoint.at;
+    checkpoint.refused_finishes = 0;
+    checkpoint.repeats = Repeats::default();
+    let now = checkpoint.at;
+    for action in checkpoint.pending.values_mut() {
+        if let ActionState::Gated {
+            gate: Gate::Approval(request) | Gate::Answer(request),
+        } = &mut action.state
+            && request.expires_at.is_some_and(|expires_at| expires_at <= now)
+        {
+            request.expires_at = request.window_ms.map(|window_ms| now.plus_ms(window_ms));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn cancel_requested(checkpoint: &mut Checkpoint, seq: u64, event: &CancelRequested) -> Checked {
+    if matches!(checkpoint.phase, Phase::Cancelling { .. }) {
+        return Err("the run is being cancelled");
+    }
+    checkpoint.phase = Phase::Cancelling {
+        by: event.by.clone(),
+        reason: Stored::at(event.reason, seq),
+        grace_until: event.grace_until,
+    };
+    Ok(())
+}
+
+pub(super) fn ended(checkpoint: &mut Checkpoint, seq: u64, event: &RunEnded) -> Checked {
+    let unsettled = checkpoint
+        .pending
+        .values()
+        .any(|action| !matches!(action.state, ActionState::Doubt { .. }));
+    if unsettled {
+        return Err("an action is not settled");
+    }
+    checkpoint.phase = Phase::Ended {
+        ending: event.ending,
+        text: Stored::at(event.text, seq),
+        since: checkpoint.at,
+    };
+    Ok(())
+}

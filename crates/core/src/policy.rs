@@ -1,0 +1,83 @@
+//! Who decides whether an action may be done: rules in order, then the class table.
+
+use crate::definition::{Decide, Definition, OnExpiry, Rule, ToolDefinition, ToolKind};
+use crate::effect::Class;
+
+/// What the policy says about one tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Allow, ask or deny.
+    pub decide: Decide,
+    /// How long a request stays open, in milliseconds.
+    pub expires_ms: Option<u64>,
+    /// What its expiry does.
+    pub on_expiry: OnExpiry,
+}
+
+/// The first rule that matches decides; without one, the class does. State acts are no tools of the world and pass.
+pub fn judge(definition: &Definition, tool: &ToolDefinition) -> Verdict {
+    let plain = |decide| Verdict {
+        decide,
+        expires_ms: None,
+        on_expiry: OnExpiry::Deny,
+    };
+    if matches!(tool.kind, ToolKind::State { .. }) {
+        return plain(Decide::Allow);
+    }
+    let rule = definition.policy.iter().find(|rule| applies(rule, tool));
+    rule.map_or_else(
+        || plain(without_a_rule(tool.class)),
+        |rule| Verdict {
+            decide: rule.decide,
+            expires_ms: rule.expires_ms,
+            on_expiry: rule.on_expiry,
+        },
+    )
+}
+
+fn without_a_rule(class: Class) -> Decide {
+    if class.is_repeatable() { Decide::Allow } else { Decide::Ask }
+}
+
+fn applies(rule: &Rule, tool: &ToolDefinition) -> bool {
+    let named = rule.tools.is_empty()
+        || rule.tools.iter().any(|pattern| matches(pattern, &tool.name) || matches(pattern, &tool.group));
+    named && (rule.classes.is_empty() || rule.classes.contains(&tool.class))
+}
+
+/// Does the name fit the pattern, in which `*` stands for any run of characters?
+pub fn matches(pattern: &str, name: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else {
+        return pattern == name;
+    };
+    let Some(name) = name.strip_prefix(head) else {
+        return false;
+    };
+    if rest.is_empty() {
+        return true;
+    }
+    name.char_indices()
+        .map(|(at, _)| at)
+        .chain([name.len()])
+        .any(|at| matches(rest, &name[at..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        for (pattern, name, fits) in [
+            ("publish", "publish", true),
+            ("publish", "publisher", false),
+            ("documents_*", "documents_read", true),
+            ("*", "", true),
+            ("*_read", "documents_read", true),
+            ("a*c*e", "abcde", true),
+            ("a*c*e", "abde", false),
+        ] {
+            assert_eq!(matches(pattern, name), fits, "{pattern} {name}");
+        }
+    }
+}

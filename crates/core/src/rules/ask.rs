@@ -1,0 +1,81 @@
+//! The reservation of a call of the model: the request is assembled, then paid for, then sent.
+
+use lodestep_model::Request;
+
+use crate::context::Manifest;
+use crate::context::estimate;
+use crate::definition::Definition;
+use crate::digest::Digest;
+use crate::draft::Draft;
+use crate::error::Result;
+use crate::event::{CallFailed, CallFailure, CallReserved, Event, RunStopped, StopReason};
+use crate::quota::Amounts;
+use crate::rules::standing::backoff_ms;
+
+/// The digest of a request: over its canonical JSON.
+pub fn request_digest(request: &Request) -> Digest {
+    Digest::of(&estimate::bytes_of(request))
+}
+
+/// Reserves quota for one call of this request, or stops the run when a quota has no room.
+///
+/// Returns the call's number when it may be sent after the commit.
+///
+/// # Errors
+///
+/// `run.illegal_event` when the state contradicts itself.
+pub fn reserve(draft: &mut Draft, definition: &Definition, request: &Request, manifest: &Manifest) -> Result<Option<u64>> {
+    let input_tokens = manifest.tokens;
+    let output_tokens = request.max_output_tokens;
+    let amounts = Amounts {
+        input_tokens,
+        output_tokens,
+        usd_micro: definition.model.price.map_or(0, |price| price.of(input_tokens, output_tokens)),
+        model_calls: 1,
+        tool_calls: 0,
+    };
+    if let Some(quota) = draft.checkpoint().quota.refuses(amounts) {
+        let text = draft.put(format!("the quota {quota} has no room for another call of the model"));
+        draft.push(Event::RunStopped(RunStopped {
+            reason: StopReason::Quota,
+            text,
+        }))?;
+        return Ok(None);
+    }
+    let call = draft.checkpoint().model.calls + 1;
+    let manifest = draft.put(manifest.to_bytes());
+    draft.push(Event::CallReserved(CallReserved {
+        call,
+        amounts,
+        request: request_digest(request),
+        manifest,
+    }))?;
+    Ok(Some(call))
+}
+
+/// Pushes that a call brought no answer, and stops the run when it was tried often enough or can't help.
+///
+/// # Errors
+///
+/// `run.illegal_event` when the state contradicts itself.
+pub fn fail(draft: &mut Draft, definition: &Definition, call: u64, why: CallFailure, said: &str, wait_ms: Option<u64>) -> Result<()> {
+    let attempt = draft.checkpoint().model.failed_in_row + 1;
+    let wait_ms = wait_ms.unwrap_or_else(|| backoff_ms(draft.checkpoint().run.as_str(), call, attempt));
+    let not_before = draft.now().plus_ms(if why == CallFailure::TooLong { 0 } else { wait_ms });
+    let text = draft.put(said);
+    draft.push(Event::CallFailed(CallFailed {
+        call,
+        why,
+        text,
+        not_before,
+    }))?;
+    let reason = match why {
+        CallFailure::Rejected => StopReason::Model,
+        // The smaller request is tried once.
+        CallFailure::TooLong if attempt >= 2 => StopReason::Context,
+        CallFailure::NotSent | CallFailure::Lost if attempt >= definition.model.max_attempts => StopReason::Model,
+        _ => return Ok(()),
+    };
+    let text = draft.put(format!("the model gave no reply ({attempt} in a row): {said}"));
+    draft.push(Event::RunStopped(RunStopped { reason, text }))
+}

@@ -1,0 +1,29 @@
+//! The completion gate: a run is complete when declared criteria hold, not when the model says so.
+
+use crate::checkpoint::Checkpoint;
+use crate::definition::Definition;
+
+/// What still stands between the run and its end, in words for the model. Empty: it may end.
+pub fn missing(checkpoint: &Checkpoint, definition: &Definition) -> Vec<String> {
+    let mut missing = Vec::new();
+    if definition.done.all_milestones {
+        for milestone in checkpoint.plan.iter().filter(|milestone| milestone.reached.is_none()) {
+            missing.push(match &milestone.requires_action {
+                Some(tool) => format!("milestone {}: it needs a finished {tool}", milestone.id),
+                None => format!("milestone {}: mark it reached with `plan`, naming the evidence", milestone.id),
+            });
+        }
+    }
+    for name in &definition.done.artifacts {
+        if !checkpoint.artifacts.contains_key(name) {
+            missing.push(format!("artifact {name}: save it with `artifact_save`"));
+        }
+    }
+    missing
+}
+
+/// Does anything but the model's own word stand behind a finish?
+pub fn is_self_declared(definition: &Definition) -> bool {
+    let proven = definition.milestones.iter().any(|milestone| milestone.requires_action.is_some());
+    !proven && definition.done.artifacts.is_empty()
+}

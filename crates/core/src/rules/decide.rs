@@ -1,0 +1,317 @@
+//! A reply becomes a decision: each call is judged, nothing is repaired, nothing is executed here.
+
+use std::collections::BTreeMap;
+
+use lodestep_model::{Call, Reply, StopReason as ModelStop};
+use serde_json::{Map, Value, json};
+
+use crate::checkpoint::{Action, How};
+use crate::definition::{Decide, Definition, StateAct, ToolDefinition, ToolKind};
+use crate::digest::Digest;
+use crate::draft::Draft;
+use crate::effect::{effect_key, request_name, sameness};
+use crate::error::Result;
+use crate::event::{
+    ActionFinished, ActionProposed, ActionRefused, CallAnswered, DecisionOpened, ErrorKind, ErrorLogged, Event, Gate,
+    RefusalKind, Request, RunStopped, SettledBy, StopReason,
+};
+use crate::ids::Ordinal;
+use crate::json::{canonical, parse_strict};
+use crate::policy::{self, Verdict};
+use crate::quota::Amounts;
+use crate::rules::decide::state_act::act;
+use crate::value::ValueRef;
+
+mod state_act;
+
+/// The most calls of one reply; more are refused one by one.
+pub const CALLS_PER_REPLY: usize = 64;
+
+/// The argument that the runtime adds to effects: why an equal effect is wanted again.
+pub const REPEAT_REASON: &str = "repeat_reason";
+
+/// An effect of the lineage that is the same as a wanted one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prior {
+    /// Its action.
+    pub ordinal: Ordinal,
+    /// The recorded outcome.
+    pub result: Vec<u8>,
+}
+
+/// What deciding needs besides the state.
+pub struct Question<'a> {
+    /// The run's definition.
+    pub definition: &'a Definition,
+    /// The call that was answered.
+    pub call: u64,
+    /// The reply.
+    pub reply: &'a Reply,
+    /// The name of the raw reply, which is stored as the transcript.
+    pub transcript: ValueRef,
+    /// Checks arguments against a tool's schema; says what is wrong.
+    pub check: &'a dyn Fn(&ToolDefinition, &Value) -> std::result::Result<(), String>,
+    /// Finished effects that have left the checkpoint, by sameness.
+    pub priors: &'a BTreeMap<Digest, Prior>,
+}
+
+/// A call that was judged.
+enum Judged<'a> {
+    Sound(Sound<'a>),
+    Refused { kind: RefusalKind, text: String },
+}
+
+struct Sound<'a> {
+    tool: &'a ToolDefinition,
+    arguments: Value,
+    again: bool,
+}
+
+/// Pushes what a reply means: its charge, and its actions or its refusal.
+///
+/// # Errors
+///
+/// `run.illegal_event` when the state contradicts itself.
+pub fn decide(draft: &mut Draft, question: &Question<'_>) -> Result<()> {
+    let reply = question.reply;
+    let judged: Vec<Judged<'_>> = reply.calls.iter().enumerate().map(|(at, call)| judge(question, at, call)).collect();
+    let whole = whole_fault(reply);
+    let sound = judged.iter().any(|judged| matches!(judged, Judged::Sound(_)));
+    charge(draft, question, whole.is_some() || !sound)?;
+    if let Some(fault) = whole {
+        let text = draft.put(fault);
+        draft.push(Event::ErrorLogged(ErrorLogged {
+            kind: ErrorKind::Reply,
+            ordinal: None,
+            text,
+        }))?;
+        return stop_if_misbehaving(draft, question);
+    }
+    let text = (!reply.text.is_empty()).then(|| draft.put(reply.text.as_str()));
+    draft.push(Event::DecisionOpened(DecisionOpened {
+        decision: draft.checkpoint().model.decisions + 1,
+        text,
+        actions: judged.len() as u32,
+    }))?;
+    for (call, judged) in reply.calls.iter().zip(judged) {
+        match judged {
+            Judged::Sound(sound) => propose(draft, question, call, sound)?,
+            Judged::Refused { kind, text } => refuse(draft, call, kind, &text)?,
+        }
+    }
+    if draft.checkpoint().model.faulty_in_row > 0 {
+        return stop_if_misbehaving(draft, question);
+    }
+    Ok(())
+}
+
+/// Why nothing of a reply may be executed.
+fn whole_fault(reply: &Reply) -> Option<String> {
+    match reply.stop {
+        ModelStop::OutputLimit => Some("the reply was cut off at the output limit; nothing of it was done. Say less at once.".to_owned()),
+        ModelStop::Refused => Some(format!("the model refused: {}", shortened(&reply.text))),
+        _ if reply.calls.is_empty() => {
+            Some("the reply had no tool call; every reply has to make at least one. To end the run call `finish`.".to_owned())
+        }
+        _ => None,
+    }
+}
+
+fn charge(draft: &mut Draft, question: &Question<'_>, faulty: bool) -> Result<()> {
+    let reserved = draft.checkpoint().model.open.map(|open| open.amounts).unwrap_or_default();
+    let (input_tokens, output_tokens) = match question.reply.usage {
+        Some(usage) => (usage.input_tokens, usage.output_tokens),
+        // Where nothing is reported the upward estimates are charged.
+        None => (reserved.input_tokens, crate::context::estimate::tokens(question.transcript.len)),
+    };
+    let price = question.definition.model.price;
+    let used = Amounts {
+        input_tokens,
+        output_tokens,
+        usd_micro: price.map_or(0, |price| price.of(input_tokens, output_tokens)),
+        model_calls: 1,
+        tool_calls: 0,
+    };
+    draft.push(Event::CallAnswered(CallAnswered {
+        call: question.call,
+        used,
+        reported: question.reply.usage.is_some(),
+        reply: question.transcript,
+        faulty,
+    }))
+}
+
+fn stop_if_misbehaving(draft: &mut Draft, question: &Question<'_>) -> Result<()> {
+    let faulty = draft.checkpoint().model.faulty_in_row;
+    if faulty < question.definition.model.max_faulty_replies {
+        return Ok(());
+    }
+    let text = draft.put(format!("{faulty} replies in a row had nothing that could be done; the error log says why"));
+    draft.push(Event::RunStopped(RunStopped {
+        reason: StopReason::Model,
+        text,
+    }))
+}
+
+fn judge<'a>(question: &Question<'a>, at: usize, call: &Call) -> Judged<'a> {
+    let refused = |kind, text: String| Judged::Refused { kind, text };
+    if at >= CALLS_PER_REPLY {
+        return refused(RefusalKind::InvalidArguments, format!("at most {CALLS_PER_REPLY} calls of a reply are taken"));
+    }
+    let Some(tool) = question.definition.tool(&call.name) else {
+        let names: Vec<&str> = question.definition.tools.iter().map(|tool| tool.name.as_str()).collect();
+        let text = format!("there is no tool `{}`. The tools are: {}", shortened(&call.name), names.join(", "));
+        return refused(RefusalKind::UnknownTool, text);
+    };
+    let mut arguments = match parse_strict(&call.arguments) {
+        Ok(Value::Object(arguments)) => arguments,
+        Ok(other) => {
+            let text = format!("the arguments have to be a JSON object, not {}", kind_of(&other));
+            return refused(RefusalKind::InvalidArguments, text);
+        }
+        Err(fault) => return refused(RefusalKind::InvalidArguments, format!("the arguments are {fault}")),
+    };
+    let again = !tool.class.is_repeatable() && take_repeat_reason(&mut arguments);
+    let arguments = Value::Object(arguments);
+    if let Err(fault) = (question.check)(tool, &arguments) {
+        return refused(RefusalKind::InvalidArguments, format!("the arguments don't fit: {fault}"));
+    }
+    if policy::judge(question.definition, tool).decide == Decide::Deny {
+        return refused(RefusalKind::Denied, format!("not permitted: the policy denies `{}`", tool.name));
+    }
+    Judged::Sound(Sound { tool, arguments, again })
+}
+
+fn take_repeat_reason(arguments: &mut Map<String, Value>) -> bool {
+    let given = arguments.remove(REPEAT_REASON);
+    given.is_some_and(|reason| reason.as_str().is_some_and(|text| !text.trim().is_empty()))
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// At most 200 characters of a text that a model gave.
+fn shortened(text: &str) -> String {
+    text.chars().take(200).collect()
+}
+
+fn refuse(draft: &mut Draft, call: &Call, kind: RefusalKind, why: &str) -> Result<()> {
+    let ordinal = Ordinal(draft.checkpoint().last_ordinal + 1);
+    // What a later request holds is well-formed; the raw text stays in the transcript.
+    let arguments = match parse_strict(&call.arguments) {
+        Ok(object @ Value::Object(_)) => object,
+        _ => json!({ "unreadable": shortened(&call.arguments) }),
+    };
+    let arguments = draft.put(canonical(&arguments));
+    let text = draft.put(why);
+    draft.push(Event::ActionRefused(ActionRefused {
+        ordinal,
+        call_id: call.id.clone(),
+        tool: shortened(&call.name),
+        kind,
+        arguments,
+        text,
+    }))
+}
+
+fn propose(draft: &mut Draft, question: &Question<'_>, call: &Call, sound: Sound<'_>) -> Result<()> {
+    let tool = sound.tool;
+    let counted = !matches!(tool.kind, ToolKind::State { .. });
+    let one = Amounts {
+        tool_calls: 1,
+        ..Amounts::default()
+    };
+    if counted && let Some(quota) = draft.checkpoint().quota.refuses(one) {
+        return refuse(draft, call, RefusalKind::Quota, &format!("the quota {quota} has no room for another call of a tool"));
+    }
+    let run = draft.checkpoint().key();
+    let ordinal = Ordinal(draft.checkpoint().last_ordinal + 1);
+    let canonical_arguments = canonical(&sound.arguments);
+    let effect = !tool.class.is_repeatable();
+    let same = effect.then(|| sameness(&tool.name, &sound.arguments, tool.same_by.as_deref()));
+    let known = same.filter(|_| !sound.again).map_or(Known::Nothing, |same| look_for_same(draft, question, same));
+    let arguments = draft.put(canonical_arguments.clone());
+    let tool_digest = tool.digest();
+    let name = request_name(&run, ordinal, &tool.name, &tool_digest, &arguments.digest);
+    let gate = match known {
+        Known::Pending(of) => Gate::Same(of),
+        Known::Done(_) => Gate::Open,
+        Known::Nothing => gate(draft, tool, policy::judge(question.definition, tool), name),
+    };
+    draft.push(Event::ActionProposed(ActionProposed {
+        ordinal,
+        call_id: call.id.clone(),
+        tool: tool.name.clone(),
+        class: tool.class,
+        arguments,
+        tool_digest,
+        same,
+        key: effect.then(|| effect_key(&run, ordinal, &tool.name, &canonical_arguments)),
+        gate,
+        key_valid_for_ms: tool.key_valid_for_ms,
+        settles_after_ms: tool.settles_after_ms,
+        max_attempts: tool.max_attempts,
+        proposed_by: None,
+        counted,
+    }))?;
+    if let Known::Done(result) = known {
+        return draft.push(Event::ActionFinished(ActionFinished {
+            ordinal,
+            attempt: 0,
+            ok: true,
+            result,
+            by: SettledBy::SameEffect,
+        }));
+    }
+    match tool.kind {
+        ToolKind::State { act: which } => act(draft, ordinal, which, &sound.arguments),
+        _ => Ok(()),
+    }
+}
+
+/// What is known of an equal effect.
+enum Known {
+    Nothing,
+    Done(ValueRef),
+    Pending(Ordinal),
+}
+
+/// Has the run this effect already? Done → its outcome, open or in doubt → wait for it. One that was denied
+/// or failed did not happen, and may be wanted anew.
+fn look_for_same(draft: &mut Draft, question: &Question<'_>, same: Digest) -> Known {
+    let equal = |action: &&Action| action.same == Some(same);
+    if let Some(action) = draft.checkpoint().pending.values().find(equal) {
+        return Known::Pending(action.ordinal);
+    }
+    let done = |settled: &&crate::checkpoint::Settled| settled.same == Some(same) && settled.how == How::Done;
+    if let Some(settled) = draft.checkpoint().recent.iter().rev().find(done) {
+        return Known::Done(settled.result.value());
+    }
+    match question.priors.get(&same) {
+        Some(prior) => Known::Done(draft.put(prior.result.clone())),
+        None => Known::Nothing,
+    }
+}
+
+fn gate(draft: &Draft, tool: &ToolDefinition, verdict: Verdict, name: Digest) -> Gate {
+    let request = || Request {
+        name,
+        expires_at: verdict.expires_ms.map(|ms| draft.now().plus_ms(ms)),
+        on_expiry: verdict.on_expiry,
+        window_ms: verdict.expires_ms,
+    };
+    match (&tool.kind, verdict.decide) {
+        (ToolKind::State { act: StateAct::Ask }, _) => Gate::Answer(request()),
+        (ToolKind::State { act: StateAct::Finish }, _) => Gate::Siblings,
+        (_, Decide::Ask) => Gate::Approval(request()),
+        _ => Gate::Open,
+    }
+}

@@ -1,0 +1,511 @@
+//! Words from outside. A message is judged in its sender's own transaction, against the state with
+//! every unread message applied, so that the sender learns at once whether it counts.
+
+use minicbor::{Decode, Encode};
+
+use crate::checkpoint::{Action, ActionState, Checkpoint, ClosedRequest, Closing, Phase};
+use crate::digest::Digest;
+use crate::draft::Draft;
+use crate::effect::Seen;
+use crate::effect::identity::{effect_key, request_name};
+use crate::error::{Error, Result};
+use crate::event::{
+    ActionApproved, ActionDenied, ActionFinished, ActionProposed, CancelRequested, DeniedBy, DoubtResolved, Event, Gate,
+    InboxRead, QuestionAnswered, Request, Resolution, RunResumed, SettledBy, StopReason,
+};
+use crate::ids::Ordinal;
+
+/// How long what was sent is waited for after a cancel, in milliseconds.
+pub const CANCEL_GRACE_MS: u64 = 10_000;
+
+/// The most bytes of one message.
+pub const MESSAGE_BYTES: usize = 256 * 1024;
+
+/// The most unread messages of one run.
+pub const UNREAD_MESSAGES: usize = 256;
+
+/// A word to a run.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Message {
+    /// Who says it.
+    #[n(0)]
+    pub by: String,
+    /// What they say.
+    #[n(1)]
+    pub word: Word,
+}
+
+/// What can be said to a run.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum Word {
+    /// Yes to a request.
+    #[n(0)]
+    Approve {
+        /// Its name.
+        #[n(0)]
+        request: Digest,
+    },
+    /// Yes, but with these arguments: another action, the person's own.
+    #[n(1)]
+    ApproveEdited {
+        /// The name of the request that is replaced.
+        #[n(0)]
+        request: Digest,
+        /// The canonical arguments.
+        #[cbor(n(1), with = "minicbor::bytes")]
+        arguments: Vec<u8>,
+        /// Their sameness, for effects.
+        #[n(2)]
+        same: Option<Digest>,
+    },
+    /// No to a request.
+    #[n(2)]
+    Deny {
+        /// Its name.
+        #[n(0)]
+        request: Digest,
+        /// What the model is told.
+        #[n(1)]
+        reason: String,
+    },
+    /// An answer to a question. Empty and falsy answers count as given.
+    #[n(3)]
+    Answer {
+        /// The request's name.
+        #[n(0)]
+        request: Digest,
+        /// The answer.
+        #[n(1)]
+        value: String,
+    },
+    /// The run shall end.
+    #[n(4)]
+    Cancel {
+        /// Why.
+        #[n(0)]
+        reason: String,
+    },
+    /// A stopped run shall go on.
+    #[n(5)]
+    Resume,
+    /// A quarantined run shall go on.
+    #[n(6)]
+    Release,
+    /// A person knows what became of an action in doubt.
+    #[n(7)]
+    Resolve {
+        /// The action.
+        #[n(0)]
+        ordinal: Ordinal,
+        /// What became of it.
+        #[n(1)]
+        became: Became,
+    },
+    /// A worker that had lost its lease reports what its attempt came to.
+    #[n(8)]
+    LateOutcome {
+        /// The action.
+        #[n(0)]
+        ordinal: Ordinal,
+        /// The attempt.
+        #[n(1)]
+        attempt: u32,
+        /// True when it was done, false when it was refused for good.
+        #[n(2)]
+        ok: bool,
+        /// The result.
+        #[cbor(n(3), with = "minicbor::bytes")]
+        result: Vec<u8>,
+    },
+}
+
+/// What became of an action in doubt.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum Became {
+    /// It happened; this is its result.
+    #[n(0)]
+    Happened(#[cbor(n(0), with = "minicbor::bytes")] Vec<u8>),
+    /// It did not happen: send it again.
+    #[n(1)]
+    SendAgain,
+    /// Nobody will know: give it up.
+    #[n(2)]
+    Abandoned(#[n(0)] String),
+}
+
+/// What a sender is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It counts, and it is durable.
+    Accepted,
+    /// The same was said before; nothing changed.
+    AlreadyGiven(String),
+    /// It does not count; nothing changed.
+    Refused(Error),
+}
+
+impl Message {
+    /// The bytes that an inbox holds.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        // Encoding into a vector can't fail.
+        minicbor::to_vec(self).unwrap_or_default()
+    }
+
+    /// Reads a message back.
+    ///
+    /// # Errors
+    ///
+    /// `store.undecodable` when the bytes are no message.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        minicbor::decode(bytes)
+            .map_err(|error| Error::new("store.undecodable", format!("a message can't be read: {error}"), "use a newer lodestep"))
+    }
+
+    /// Must no intent be committed while this is unread?
+    pub fn holds_intents(&self) -> bool {
+        matches!(self.word, Word::Cancel { .. })
+    }
+}
+
+/// Judges a message against the state and the messages that are unread before it, and changes nothing.
+///
+/// # Errors
+///
+/// `run.illegal_event` when the state contradicts itself.
+pub fn judge(mut draft: Draft, unread: &[(u64, Message)], message: &Message) -> Result<Verdict> {
+    for (position, earlier) in unread {
+        read(&mut draft, *position, earlier)?;
+    }
+    apply(&mut draft, message)
+}
+
+/// Reads one message: pushes what it means and that it was read.
+///
+/// # Errors
+///
+/// `run.illegal_event` when the state contradicts itself.
+pub fn read(draft: &mut Draft, position: u64, message: &Message) -> Result<Verdict> {
+    let verdict = apply(draft, message)?;
+    draft.push(Event::InboxRead(InboxRead { position }))?;
+    Ok(verdict)
+}
+
+fn apply(draft: &mut Draft, message: &Message) -> Result<Verdict> {
+    let by = &message.by;
+    match &message.word {
+        Word::Approve { request } => match open_request(draft, request) {
+            Ok((action, Gate::Approval(_))) => accept(draft, [approved(action.ordinal, by)]),
+            Ok(_) => refused("request.is_a_question", "this request is a question", "answer it with `lodestep answer`"),
+            Err(closed) => Ok(closed_verdict(closed, Closing::Approved, Digest::default())),
+        },
+        Word::ApproveEdited { request, arguments, same } => match open_request(draft, request) {
+            Ok((action, Gate::Approval(_))) => edit(draft, &action, by, arguments, *same),
+            Ok(_) => refused("request.is_a_question", "this request is a question", "answer it with `lodestep answer`"),
+            Err(closed) => Ok(closed_verdict(closed, Closing::Edited, Digest::of(arguments))),
+        },
+        Word::Deny { request, reason } => {
+            let text = if reason.is_empty() { "denied".to_owned() } else { format!("denied: {reason}") };
+            match open_request(draft, request) {
+                Ok((action, _)) => {
+                    let text = draft.put(text);
+                    let denied = ActionDenied {
+                        ordinal: action.ordinal,
+                        why: DeniedBy::Person,
+                        by: Some(by.clone()),
+                        text,
+                    };
+                    accept(draft, [Event::ActionDenied(denied)])
+                }
+                Err(closed) => Ok(closed_verdict(closed, Closing::Denied, Digest::of(text.as_bytes()))),
+            }
+        }
+        Word::Answer { request, value } => match open_request(draft, request) {
+            Ok((action, Gate::Answer(_))) => answer(draft, &action, by, value),
+            Ok(_) => refused("request.is_an_approval", "this request is an approval", "use `lodestep approve` or `lodestep deny`"),
+            Err(closed) => Ok(closed_verdict(closed, Closing::Answered, Digest::of(value.as_bytes()))),
+        },
+        Word::Cancel { reason } => cancel(draft, by, reason),
+        Word::Resume => resume(draft, by, false),
+        Word::Release => resume(draft, by, true),
+        Word::Resolve { ordinal, became } => resolve(draft, by, *ordinal, became),
+        Word::LateOutcome {
+            ordinal,
+            attempt,
+            ok,
+            result,
+        } => late_outcome(draft, *ordinal, *attempt, *ok, result),
+    }
+}
+
+fn accept(draft: &mut Draft, events: impl IntoIterator<Item = Event>) -> Result<Verdict> {
+    for event in events {
+        draft.push(event)?;
+    }
+    Ok(Verdict::Accepted)
+}
+
+fn refused(code: &'static str, what: impl Into<String>, next: impl Into<String>) -> Result<Verdict> {
+    Ok(Verdict::Refused(Error::new(code, what, next)))
+}
+
+fn approved(ordinal: Ordinal, by: &str) -> Event {
+    Event::ActionApproved(ActionApproved {
+        ordinal,
+        by: by.to_owned(),
+    })
+}
+
+/// The action and gate of an open request, or what is known of one that is over.
+fn open_request(draft: &Draft, request: &Digest) -> std::result::Result<(Action, Gate), Option<ClosedRequest>> {
+    let checkpoint = draft.checkpoint();
+    let named = |action: &&Action| match &action.state {
+        ActionState::Gated {
+            gate: Gate::Approval(asked) | Gate::Answer(asked),
+        } => asked.name == *request,
+        _ => false,
+    };
+    let over = matches!(checkpoint.phase, Phase::Cancelling { .. } | Phase::Ended { .. });
+    if let Some(action) = checkpoint.pending.values().find(named) {
+        let ActionState::Gated { gate } = &action.state else {
+            return Err(None);
+        };
+        let (Gate::Approval(asked) | Gate::Answer(asked)) = gate else {
+            return Err(None);
+        };
+        let expired = asked.expires_at.is_some_and(|at| at <= draft.now());
+        if !over && !expired {
+            return Ok((action.clone(), gate.clone()));
+        }
+        return Err(Some(ClosedRequest {
+            name: *request,
+            ordinal: action.ordinal,
+            how: if over { Closing::Withdrawn } else { Closing::Expired },
+            by: None,
+            word: Digest::default(),
+        }));
+    }
+    Err(checkpoint.closed_requests.iter().rev().find(|closed| closed.name == *request).cloned())
+}
+
+/// The same word again was already given; another word is refused, saying what happened.
+fn closed_verdict(closed: Option<ClosedRequest>, wanted: Closing, word: Digest) -> Verdict {
+    let Some(closed) = closed else {
+        return Verdict::Refused(Error::new(
+            "request.over",
+            "this request is over: its run has moved on",
+            "`lodestep show RUN` says what happened",
+        ));
+    };
+    let who = closed.by.map(|by| format!(" by {by}")).unwrap_or_default();
+    let happened = match closed.how {
+        Closing::Approved => format!("it was approved{who}"),
+        Closing::Denied => format!("it was denied{who}"),
+        Closing::Answered => format!("it was answered{who}"),
+        Closing::Edited => format!("an edited version took its place{who}"),
+        Closing::Expired => "it expired".to_owned(),
+        Closing::Withdrawn => "its run was cancelled or has ended".to_owned(),
+    };
+    if closed.how == wanted && closed.word == word {
+        return Verdict::AlreadyGiven(happened);
+    }
+    let code = match closed.how {
+        Closing::Expired => "request.expired",
+        Closing::Withdrawn => "request.withdrawn",
+        Closing::Edited => "request.stale",
+        _ => "request.decided",
+    };
+    let what = format!("the request of action {} is over: {happened}", closed.ordinal);
+    Verdict::Refused(Error::new(code, what, "nothing changed"))
+}
+
+fn answer(draft: &mut Draft, action: &Action, by: &str, value: &str) -> Result<Verdict> {
+    let answer = draft.put(value);
+    let event = QuestionAnswered {
+        ordinal: action.ordinal,
+        by: by.to_owned(),
+        answer,
+    };
+    accept(draft, [Event::QuestionAnswered(event)])
+}
+
+/// An edit is a new action of the person's own, under its own name and key; the old request is stale.
+fn edit(draft: &mut Draft, old: &Action, by: &str, arguments: &[u8], same: Option<Digest>) -> Result<Verdict> {
+    let run = draft.checkpoint().key();
+    let ordinal = Ordinal(draft.checkpoint().last_ordinal + 1);
+    let value = draft.put(arguments);
+    let key = old.key.is_some().then(|| effect_key(&run, ordinal, &old.tool, arguments));
+    let request = Request {
+        name: request_name(&run, ordinal, &old.tool, &old.tool_digest, &value.digest),
+        expires_at: None,
+        on_expiry: crate::definition::OnExpiry::Deny,
+        window_ms: None,
+    };
+    let proposed = ActionProposed {
+        ordinal,
+        call_id: String::new(),
+        tool: old.tool.clone(),
+        class: old.class,
+        arguments: value,
+        tool_digest: old.tool_digest,
+        same: same.filter(|_| old.same.is_some()),
+        key,
+        gate: Gate::Approval(request),
+        key_valid_for_ms: old.key_valid_for_ms,
+        settles_after_ms: old.settles_after_ms,
+        max_attempts: old.max_attempts,
+        proposed_by: Some(by.to_owned()),
+        counted: old.counted,
+    };
+    let text = draft.put(format!("a person changed the arguments: action {ordinal} is done in its place"));
+    let denied = ActionDenied {
+        ordinal: old.ordinal,
+        why: DeniedBy::Edit,
+        by: Some(by.to_owned()),
+        text,
+    };
+    accept(
+        draft,
+        [Event::ActionProposed(proposed), Event::ActionDenied(denied), approved(ordinal, by)],
+    )
+}
+
+fn cancel(draft: &mut Draft, by: &str, reason: &str) -> Result<Verdict> {
+    match &draft.checkpoint().phase {
+        Phase::Cancelling { by, .. } => Ok(Verdict::AlreadyGiven(format!("{by} cancelled it"))),
+        Phase::Ended { ending, .. } => {
+            let what = format!("the run is over: {ending:?}").to_lowercase();
+            refused("run.over", what, "nothing changed")
+        }
+        Phase::Active | Phase::Stopped { .. } => {
+            let grace_until = draft.now().plus_ms(CANCEL_GRACE_MS);
+            let text = if reason.is_empty() { format!("cancelled by {by}") } else { reason.to_owned() };
+            let reason = draft.put(text);
+            let event = CancelRequested {
+                by: by.to_owned(),
+                reason,
+                grace_until,
+            };
+            accept(draft, [Event::CancelRequested(event)])
+        }
+    }
+}
+
+fn resume(draft: &mut Draft, by: &str, release: bool) -> Result<Verdict> {
+    match &draft.checkpoint().phase {
+        Phase::Active => Ok(Verdict::AlreadyGiven("the run is not stopped".to_owned())),
+        Phase::Stopped { reason, .. } => {
+            let quarantined = *reason == StopReason::Quarantine;
+            if quarantined && !release {
+                return refused(
+                    "run.quarantined",
+                    "the run is quarantined: its workers crashed on it",
+                    "look at `lodestep show RUN`, mend the cause, then `lodestep release RUN`",
+                );
+            }
+            let event = RunResumed { by: by.to_owned() };
+            accept(draft, [Event::RunResumed(event)])
+        }
+        Phase::Cancelling { .. } | Phase::Ended { .. } => {
+            refused("run.over", "the run is cancelled or over", "start another with `lodestep run`")
+        }
+    }
+}
+
+fn resolve(draft: &mut Draft, by: &str, ordinal: Ordinal, became: &Became) -> Result<Verdict> {
+    let checkpoint = draft.checkpoint();
+    let Some(action) = checkpoint.pending.get(&ordinal) else {
+        return not_in_doubt(draft, ordinal);
+    };
+    if !matches!(action.state, ActionState::Doubt { .. } | ActionState::LookUp { .. }) {
+        return not_in_doubt(draft, ordinal);
+    }
+    let stopping = matches!(checkpoint.phase, Phase::Cancelling { .. } | Phase::Ended { .. });
+    let resolution = match became {
+        Became::Happened(result) => Resolution::Happened(draft.put(if result.is_empty() {
+            b"done, says a person".to_vec()
+        } else {
+            result.clone()
+        })),
+        Became::SendAgain if stopping => {
+            return refused(
+                "run.over",
+                format!("action {ordinal} can't be sent again: the run is cancelled"),
+                "say whether it happened, or give it up",
+            );
+        }
+        Became::SendAgain => Resolution::SendAgain,
+        Became::Abandoned(reason) => {
+            Resolution::Abandoned(draft.put(format!("given up by a person, whether it happened is unknown: {reason}")))
+        }
+    };
+    let event = DoubtResolved {
+        ordinal,
+        by: by.to_owned(),
+        resolution,
+    };
+    accept(draft, [Event::DoubtResolved(event)])
+}
+
+fn not_in_doubt(draft: &Draft, ordinal: Ordinal) -> Result<Verdict> {
+    let checkpoint = draft.checkpoint();
+    if ordinal.0 == 0 || ordinal.0 > checkpoint.last_ordinal {
+        let what = format!("there is no action {ordinal}; the last is {}", checkpoint.last_ordinal);
+        return refused("action.not_found", what, "`lodestep show RUN` lists those in doubt");
+    }
+    let state = describe(checkpoint, ordinal);
+    refused("action.not_in_doubt", format!("action {ordinal} is not in doubt: {state}"), "nothing changed")
+}
+
+/// An action's state in a few words.
+fn describe(checkpoint: &Checkpoint, ordinal: Ordinal) -> String {
+    match (checkpoint.pending.get(&ordinal), checkpoint.settled(ordinal)) {
+        (Some(action), _) => match action.state {
+            ActionState::Gated { .. } => "it waits for a word",
+            ActionState::Ready { .. } => "it is about to be sent",
+            ActionState::Open { .. } => "an attempt is under way",
+            ActionState::LookUp { .. } => "it is being looked up",
+            ActionState::Doubt { .. } => "it is in doubt",
+        }
+        .to_owned(),
+        (None, Some(settled)) => format!("it is settled: {:?}", settled.how).to_lowercase(),
+        (None, None) => "it is settled".to_owned(),
+    }
+}
+
+/// A late outcome settles a doubt that is still open, and moves nothing else.
+fn late_outcome(draft: &mut Draft, ordinal: Ordinal, attempt: u32, ok: bool, result: &[u8]) -> Result<Verdict> {
+    let open = draft.checkpoint().pending.get(&ordinal).is_some_and(|action| match action.state {
+        ActionState::Doubt { attempt: of, .. } | ActionState::LookUp { attempt: of, .. } => of == attempt,
+        // Waiting to be sent again under its key: the truth about the last attempt makes that needless.
+        ActionState::Ready { .. } => action.maybe_sent && action.attempts == attempt,
+        _ => false,
+    });
+    if !open {
+        return Ok(Verdict::AlreadyGiven("the attempt is settled".to_owned()));
+    }
+    let text = if result.is_empty() { b"done; it said nothing".to_vec() } else { result.to_vec() };
+    let result = draft.put(text);
+    let event = ActionFinished {
+        ordinal,
+        attempt,
+        ok,
+        result,
+        by: SettledBy::LateReport,
+    };
+    accept(draft, [Event::ActionFinished(event)])
+}
+
+/// The word of a worker that lost its lease, or nothing when what it saw proves nothing.
+pub fn late_word(ordinal: Ordinal, attempt: u32, seen: Seen, result: Vec<u8>) -> Option<Word> {
+    let ok = match seen {
+        Seen::Done => true,
+        Seen::Refused => false,
+        _ => return None,
+    };
+    Some(Word::LateOutcome {
+        ordinal,
+        attempt,
+        ok,
+        result,
+    })
+}

@@ -1,0 +1,20 @@
+//! The rules: each looks at a state and pushes the events that follow from it. None of them does anything else.
+//!
+//! In the order of the loop:
+//! - [`inbox`]: messages from outside, judged and read.
+//! - [`recover`]: what a worker that is gone left open.
+//! - [`owed`]: what comes next without waiting for anyone.
+//! - [`ask`]: the reservation of a call of the model.
+//! - [`decide`]: a reply becomes a decision.
+//! - [`settle`]: what an attempt came to.
+//! - [`completion`]: may the run end?
+//! - [`standing`]: where a run stands, for people and for the claim.
+
+pub mod ask;
+pub mod completion;
+pub mod decide;
+pub mod inbox;
+pub mod owed;
+pub mod recover;
+pub mod settle;
+pub mod standing;

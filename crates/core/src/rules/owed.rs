@@ -1,0 +1,312 @@
+//! What comes next without waiting for anyone: expiries, ends, intents.
+
+use crate::checkpoint::{Action, ActionState, Checkpoint, How, Phase};
+use crate::definition::{Decide, Definition, OnExpiry};
+use crate::draft::Draft;
+use crate::error::Result;
+use crate::event::{
+    ActionDenied, ActionFinished, ActionWithdrawn, AttemptStarted, DeniedBy, Ending, Event, FinishRefused, Gate,
+    RunEnded, RunStopped, SettledBy, StopReason,
+};
+use crate::ids::Ordinal;
+use crate::policy;
+use crate::rules::completion::missing;
+use crate::time::Timestamp;
+
+/// What the worker can do now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hands {
+    /// How many more attempts it can have under way: an intent is committed only when it can be sent at once.
+    pub free: u32,
+    /// Nothing is sent after this time: the lease ends soon after.
+    pub send_by: Timestamp,
+}
+
+/// Pushes what is owed: expired requests, effects that were done before, a judged finish, the end of a
+/// cancel, a passed deadline, and the intents for which a hand is free.
+///
+/// # Errors
+///
+/// `run.illegal_event` when the state contradicts itself.
+pub fn owed(draft: &mut Draft, definition: &Definition, hands: Hands) -> Result<()> {
+    match draft.checkpoint().phase {
+        Phase::Ended { .. } | Phase::Stopped { .. } => return Ok(()),
+        Phase::Cancelling { .. } => return wind_up(draft),
+        Phase::Active => {}
+    }
+    expire(draft)?;
+    follow_same(draft)?;
+    judge_finish(draft, definition)?;
+    stop_at_limits(draft)?;
+    start_attempts(draft, definition, hands)
+}
+
+/// Does the run need the model's next reply?
+pub fn wants_model(checkpoint: &Checkpoint, now: Timestamp) -> bool {
+    checkpoint.phase == Phase::Active
+        && checkpoint.decision.is_none()
+        && checkpoint.model.open.is_none()
+        && checkpoint.model.not_before <= now
+}
+
+/// What can be dispatched in this epoch: repeatable actions that are ready, and attempts whose intent is committed.
+/// The caller leaves out what it has under way.
+pub fn dispatchable(checkpoint: &Checkpoint, epoch: u64, now: Timestamp) -> Vec<Ordinal> {
+    let active = checkpoint.phase == Phase::Active;
+    let due = |action: &&Action| match action.state {
+        ActionState::Ready { not_before } => active && action.class.is_repeatable() && not_before <= now,
+        ActionState::Open { epoch: of, .. } => of == epoch,
+        ActionState::LookUp { not_before, .. } => !checkpoint.is_over() && not_before <= now,
+        ActionState::Gated { .. } | ActionState::Doubt { .. } => false,
+    };
+    checkpoint.pending.values().filter(due).map(|action| action.ordinal).collect()
+}
+
+fn expire(draft: &mut Draft) -> Result<()> {
+    let now = draft.now();
+    let expired: Vec<(Ordinal, OnExpiry)> = draft
+        .checkpoint()
+        .pending
+        .values()
+        .filter_map(|action| match &action.state {
+            ActionState::Gated {
+                gate: Gate::Approval(request) | Gate::Answer(request),
+            } if request.expires_at.is_some_and(|at| at <= now) => Some((action.ordinal, request.on_expiry)),
+            _ => None,
+        })
+        .collect();
+    for (ordinal, on_expiry) in expired {
+        let event = match on_expiry {
+            OnExpiry::Deny => Event::ActionDenied(ActionDenied {
+                ordinal,
+                why: DeniedBy::Expiry,
+                by: None,
+                text: draft.put("denied: nobody answered in time"),
+            }),
+            OnExpiry::Pause => Event::RunStopped(RunStopped {
+                reason: StopReason::Operator,
+                text: draft.put(format!("nobody answered the request of action {ordinal} in time; resume asks again")),
+            }),
+        };
+        draft.push(event)?;
+        if draft.checkpoint().phase != Phase::Active {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// An action that waits for an equal one takes its outcome.
+fn follow_same(draft: &mut Draft) -> Result<()> {
+    let waiting: Vec<(Ordinal, Ordinal)> = draft
+        .checkpoint()
+        .pending
+        .values()
+        .filter_map(|action| match action.state {
+            ActionState::Gated { gate: Gate::Same(of) } => Some((action.ordinal, of)),
+            _ => None,
+        })
+        .collect();
+    for (ordinal, of) in waiting {
+        if draft.checkpoint().pending.contains_key(&of) {
+            continue;
+        }
+        let first = draft.checkpoint().settled(of).map(|settled| (settled.how, settled.result.value()));
+        let (ok, result) = match first {
+            Some((How::Done, result)) => (true, result),
+            Some(_) => (false, draft.put(format!("it is the same call as action {of}, which was not done; see its result"))),
+            None => (true, draft.put(format!("it is the same call as action {of}, which is settled"))),
+        };
+        draft.push(Event::ActionFinished(ActionFinished {
+            ordinal,
+            attempt: 0,
+            ok,
+            result,
+            by: SettledBy::SameEffect,
+        }))?;
+    }
+    Ok(())
+}
+
+/// A finish is judged when its siblings are settled.
+fn judge_finish(draft: &mut Draft, definition: &Definition) -> Result<()> {
+    let checkpoint = draft.checkpoint();
+    if checkpoint.phase != Phase::Active {
+        return Ok(());
+    }
+    let gated = |action: &&Action| matches!(action.state, ActionState::Gated { gate: Gate::Siblings });
+    let Some(ordinal) = checkpoint.pending.values().find(gated).map(|action| action.ordinal) else {
+        return Ok(());
+    };
+    if checkpoint.pending.values().any(|action| !gated(&action)) {
+        return Ok(());
+    }
+    let missing = missing(checkpoint, definition);
+    if missing.is_empty() {
+        let result = draft.put("the run is complete");
+        finish_core(draft, ordinal, true, result)?;
+        return end_if_settled(draft, definition, ordinal);
+    }
+    let text = format!("not complete yet:\n- {}", missing.join("\n- "));
+    let result = draft.put(text);
+    finish_core(draft, ordinal, false, result)?;
+    draft.push(Event::FinishRefused(FinishRefused { ordinal }))?;
+    if draft.checkpoint().refused_finishes >= draft.checkpoint().limits.refused_finishes {
+        return draft.push(Event::RunStopped(RunStopped {
+            reason: StopReason::Completion,
+            text: result,
+        }));
+    }
+    // A second finish of the same decision is judged too.
+    judge_finish(draft, definition)
+}
+
+fn end_if_settled(draft: &mut Draft, definition: &Definition, ordinal: Ordinal) -> Result<()> {
+    if !draft.checkpoint().pending.is_empty() {
+        return judge_finish(draft, definition);
+    }
+    let text = draft.put(format!("action {ordinal} finished the run and its criteria hold"));
+    draft.push(Event::RunEnded(RunEnded {
+        ending: Ending::Completed,
+        text,
+    }))
+}
+
+fn finish_core(draft: &mut Draft, ordinal: Ordinal, ok: bool, result: crate::value::ValueRef) -> Result<()> {
+    draft.push(Event::ActionFinished(ActionFinished {
+        ordinal,
+        attempt: 0,
+        ok,
+        result,
+        by: SettledBy::Core,
+    }))
+}
+
+/// The deadline, and a run that does the same thing over and over.
+fn stop_at_limits(draft: &mut Draft) -> Result<()> {
+    let checkpoint = draft.checkpoint();
+    if checkpoint.phase != Phase::Active {
+        return Ok(());
+    }
+    let deadline = checkpoint.quota.limits.deadline_ms.map(|ms| checkpoint.started_at.plus_ms(ms));
+    let (reason, text) = if deadline.is_some_and(|deadline| deadline <= draft.now()) {
+        (StopReason::Quota, "the run's deadline has passed".to_owned())
+    } else if checkpoint.decision.is_none() && checkpoint.repeats.count >= checkpoint.limits.loop_repeats {
+        let text = format!("the same action had the same outcome {} times in a row", checkpoint.repeats.count);
+        (StopReason::Loop, text)
+    } else {
+        return Ok(());
+    };
+    let text = draft.put(text);
+    draft.push(Event::RunStopped(RunStopped { reason, text }))
+}
+
+fn start_attempts(draft: &mut Draft, definition: &Definition, hands: Hands) -> Result<()> {
+    if draft.checkpoint().phase != Phase::Active {
+        return Ok(());
+    }
+    let now = draft.now();
+    let ready: Vec<Action> = draft
+        .checkpoint()
+        .pending
+        .values()
+        .filter(|action| !action.class.is_repeatable())
+        .filter(|action| matches!(action.state, ActionState::Ready { not_before } if not_before <= now))
+        .take(hands.free as usize)
+        .cloned()
+        .collect();
+    for action in ready {
+        if let Some(why) = forbidden(definition, &action, now) {
+            let text = draft.put(why);
+            draft.push(Event::ActionWithdrawn(ActionWithdrawn {
+                ordinal: action.ordinal,
+                text,
+            }))?;
+            continue;
+        }
+        draft.push(Event::AttemptStarted(AttemptStarted {
+            ordinal: action.ordinal,
+            attempt: action.attempts + 1,
+            send_by: hands.send_by,
+        }))?;
+    }
+    Ok(())
+}
+
+/// Policy is enforced here, at dispatch, whatever way the action came: a tool that must be asked for needs
+/// an approval of exactly this action, and a tool that changed since needs a new one.
+fn forbidden(definition: &Definition, action: &Action, now: Timestamp) -> Option<String> {
+    if action.first_sent.is_some() {
+        // What may have been sent is settled, never judged again.
+        return None;
+    }
+    if action.approved_until.is_some_and(|until| until <= now) {
+        return Some("its approval expired before it could be sent".to_owned());
+    }
+    let Some(tool) = definition.tool(&action.tool) else {
+        return Some(format!("there is no tool `{}` any more", action.tool));
+    };
+    if tool.digest() != action.tool_digest {
+        return Some(format!("the tool `{}` has changed since this was proposed", action.tool));
+    }
+    match policy::judge(definition, tool).decide {
+        Decide::Allow => None,
+        Decide::Ask if action.approved_by.is_some() || action.proposed_by.is_some() => None,
+        Decide::Ask => Some("the policy asks for an approval, and there is none".to_owned()),
+        Decide::Deny => Some("the policy denies it".to_owned()),
+    }
+}
+
+/// After a cancel: what was not sent is withdrawn, what was sent is waited for, then the run ends.
+fn wind_up(draft: &mut Draft) -> Result<()> {
+    let unsent: Vec<Ordinal> = draft
+        .checkpoint()
+        .pending
+        .values()
+        .filter(|action| match action.state {
+            ActionState::Gated { .. } => true,
+            ActionState::Ready { .. } => action.class.is_repeatable() || action.first_sent.is_none(),
+            _ => false,
+        })
+        .map(|action| action.ordinal)
+        .collect();
+    for ordinal in unsent {
+        let text = draft.put("withdrawn: the run was cancelled before it was sent");
+        draft.push(Event::ActionWithdrawn(ActionWithdrawn { ordinal, text }))?;
+    }
+    resend_becomes_doubt(draft)?;
+    let doubt = |action: &Action| matches!(action.state, ActionState::Doubt { .. });
+    let checkpoint = draft.checkpoint();
+    if checkpoint.model.open.is_some() || checkpoint.pending.values().any(|action| !doubt(action)) {
+        return Ok(());
+    }
+    let text = match &checkpoint.phase {
+        Phase::Cancelling { reason, .. } => reason.value(),
+        _ => return Ok(()),
+    };
+    draft.push(Event::RunEnded(RunEnded {
+        ending: Ending::Cancelled,
+        text,
+    }))
+}
+
+/// An effect that waits to be sent again under its key may have happened; after a cancel only a person can say.
+fn resend_becomes_doubt(draft: &mut Draft) -> Result<()> {
+    let resends: Vec<(Ordinal, u32)> = draft
+        .checkpoint()
+        .pending
+        .values()
+        .filter(|action| matches!(action.state, ActionState::Ready { .. }))
+        .map(|action| (action.ordinal, action.attempts))
+        .collect();
+    for (ordinal, attempt) in resends {
+        let text = draft.put("the run was cancelled while it waited to be sent again under its key");
+        draft.push(Event::AttemptUnknown(crate::event::AttemptUnknown {
+            ordinal,
+            attempt,
+            text,
+            next: crate::event::UnknownNext::Doubt,
+        }))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,217 @@
+//! What an attempt came to, and what follows from it.
+
+use crate::checkpoint::{Action, ActionState, Phase};
+use crate::draft::Draft;
+use crate::effect::after::Sent;
+use crate::effect::{AfterUnknown, Known, Seen, after_unknown, known};
+use crate::error::Result;
+use crate::event::{
+    ActionFinished, ArtifactSaved, AttemptNotSent, AttemptUnknown, Event, LookupInconclusive, SettledBy, UnknownNext,
+};
+use crate::ids::Ordinal;
+use crate::rules::standing::backoff_ms;
+use crate::time::Timestamp;
+use crate::value::ValueRef;
+
+/// What a worker saw of one attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// The action.
+    pub ordinal: Ordinal,
+    /// Which attempt.
+    pub attempt: u32,
+    /// What was seen.
+    pub seen: Seen,
+    /// The result, or what was said about the failure.
+    pub text: Vec<u8>,
+    /// The artifact that it made.
+    pub artifact: Option<NewArtifact>,
+}
+
+/// A version of an artifact whose bytes are stored, or are short enough to be stored with the transition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewArtifact {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: u32,
+    /// Its bytes' name.
+    pub content: ValueRef,
+    /// The bytes, when they belong into the transition's row.
+    pub inline: Option<Vec<u8>>,
+}
+
+/// What a lookup said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LookedUp {
+    /// It happened; this is its result.
+    Done(Vec<u8>),
+    /// It did not happen.
+    Absent,
+    /// It is still running.
+    Running,
+    /// It can't tell.
+    Unknown(String),
+}
+
+/// Pushes what an attempt's outcome means. An outcome that comes late, for an action that is settled, means nothing.
+///
+/// # Errors
+///
+/// `run.illegal_event` when the state contradicts itself.
+pub fn settle(draft: &mut Draft, attempt: Attempt) -> Result<()> {
+    let Some(action) = draft.checkpoint().pending.get(&attempt.ordinal).cloned() else {
+        return Ok(());
+    };
+    match known(attempt.seen) {
+        Known::Applied => finish(draft, attempt, true),
+        Known::Failed => finish(draft, attempt, false),
+        Known::NotApplied => not_sent(draft, &action, attempt),
+        Known::Unknown => unknown(draft, &action, attempt),
+    }
+}
+
+fn finish(draft: &mut Draft, attempt: Attempt, ok: bool) -> Result<()> {
+    if ok && let Some(artifact) = attempt.artifact {
+        save(draft, artifact)?;
+    }
+    let result = draft.put(never_empty(attempt.text, ok));
+    draft.push(Event::ActionFinished(ActionFinished {
+        ordinal: attempt.ordinal,
+        attempt: attempt.attempt,
+        ok,
+        result,
+        by: SettledBy::Answer,
+    }))
+}
+
+fn save(draft: &mut Draft, artifact: NewArtifact) -> Result<()> {
+    if let Some(bytes) = artifact.inline {
+        draft.put(bytes);
+    }
+    draft.push(Event::ArtifactSaved(ArtifactSaved {
+        name: artifact.name,
+        version: artifact.version,
+        content: artifact.content,
+    }))
+}
+
+/// A model is never told nothing.
+fn never_empty(text: Vec<u8>, ok: bool) -> Vec<u8> {
+    match (text.is_empty(), ok) {
+        (false, _) => text,
+        (true, true) => b"done; it said nothing".to_vec(),
+        (true, false) => b"it failed and said nothing".to_vec(),
+    }
+}
+
+fn not_sent(draft: &mut Draft, action: &Action, attempt: Attempt) -> Result<()> {
+    if attempt.attempt >= action.max_attempts {
+        let said = String::from_utf8_lossy(&attempt.text).into_owned();
+        let text = format!("it could not be sent in {} attempts: {said}", attempt.attempt);
+        return finish(draft, Attempt { text: text.into_bytes(), ..attempt }, false);
+    }
+    let not_before = retry_at(draft, action, attempt.attempt);
+    let text = draft.put(never_empty(attempt.text, false));
+    draft.push(Event::AttemptNotSent(AttemptNotSent {
+        ordinal: attempt.ordinal,
+        attempt: attempt.attempt,
+        text,
+        not_before,
+    }))
+}
+
+fn unknown(draft: &mut Draft, action: &Action, attempt: Attempt) -> Result<()> {
+    let died = attempt.seen == Seen::WorkerDied;
+    if action.class.is_repeatable() && !died && attempt.attempt >= action.max_attempts {
+        let said = String::from_utf8_lossy(&attempt.text).into_owned();
+        let text = format!("no answer in {} attempts: {said}", attempt.attempt);
+        return finish(draft, Attempt { text: text.into_bytes(), ..attempt }, false);
+    }
+    let next = next_after_unknown(draft, action, attempt.attempt, died);
+    let text = draft.put(never_empty(attempt.text, false));
+    draft.push(Event::AttemptUnknown(AttemptUnknown {
+        ordinal: attempt.ordinal,
+        attempt: attempt.attempt,
+        text,
+        next,
+    }))
+}
+
+fn next_after_unknown(draft: &Draft, action: &Action, attempts: u32, died: bool) -> UnknownNext {
+    let now = draft.now();
+    let last_possible = match action.state {
+        ActionState::Open { send_by, .. } => send_by.min(now),
+        _ => now,
+    };
+    let sent = Sent {
+        class: action.class,
+        first: action.first_sent.unwrap_or(now),
+        last_possible,
+        key_valid_for_ms: action.key_valid_for_ms,
+        settles_after_ms: action.settles_after_ms,
+        // A worker's death says nothing about the tool, and is counted as a crash of the run.
+        attempts: if died { 0 } else { attempts },
+        max_attempts: action.max_attempts,
+    };
+    let cancelling = matches!(draft.checkpoint().phase, Phase::Cancelling { .. });
+    match after_unknown(sent, now) {
+        // After a cancel nothing is sent, not even under its key.
+        AfterUnknown::SendAgain if cancelling => UnknownNext::Doubt,
+        AfterUnknown::RunAgain | AfterUnknown::SendAgain if died => UnknownNext::Again(now),
+        AfterUnknown::RunAgain | AfterUnknown::SendAgain => UnknownNext::Again(retry_at(draft, action, attempts)),
+        AfterUnknown::LookUp(at) => UnknownNext::LookUp(at),
+        AfterUnknown::Doubt => UnknownNext::Doubt,
+    }
+}
+
+fn retry_at(draft: &Draft, action: &Action, attempt: u32) -> Timestamp {
+    let run = draft.checkpoint().run.as_str();
+    draft.now().plus_ms(backoff_ms(run, u64::from(action.ordinal.0), attempt))
+}
+
+/// Pushes what a lookup's answer means: done → recorded, absent → sent again, running → asked again, unknown → a person.
+///
+/// # Errors
+///
+/// `run.illegal_event` when the state contradicts itself.
+pub fn settle_lookup(draft: &mut Draft, ordinal: Ordinal, said: LookedUp) -> Result<()> {
+    let Some(action) = draft.checkpoint().pending.get(&ordinal).cloned() else {
+        return Ok(());
+    };
+    let ActionState::LookUp { attempt, .. } = action.state else {
+        return Ok(());
+    };
+    let now = draft.now();
+    let cancelling = matches!(draft.checkpoint().phase, Phase::Cancelling { .. });
+    let (text, next) = match said {
+        LookedUp::Done(result) => {
+            let result = draft.put(never_empty(result, true));
+            return draft.push(Event::ActionFinished(ActionFinished {
+                ordinal,
+                attempt,
+                ok: true,
+                result,
+                by: SettledBy::Lookup,
+            }));
+        }
+        LookedUp::Absent if cancelling => {
+            let result = draft.put(b"it did not happen: the lookup says that it is absent, and the run is cancelled".as_slice());
+            return draft.push(Event::ActionFinished(ActionFinished {
+                ordinal,
+                attempt,
+                ok: false,
+                result,
+                by: SettledBy::Lookup,
+            }));
+        }
+        LookedUp::Absent => ("the lookup says that it did not happen".to_owned(), UnknownNext::Again(now)),
+        LookedUp::Running => {
+            let again = now.plus_ms(action.settles_after_ms.clamp(1_000, 60_000));
+            ("the lookup says that it is still running".to_owned(), UnknownNext::LookUp(again))
+        }
+        LookedUp::Unknown(why) => (format!("the lookup can't tell: {why}"), UnknownNext::Doubt),
+    };
+    let text = draft.put(text);
+    draft.push(Event::LookupInconclusive(LookupInconclusive { ordinal, text, next }))
+}

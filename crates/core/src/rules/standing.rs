@@ -1,0 +1,255 @@
+//! Where a run stands: the status that people see, the closed list of reasons, and when a worker is due.
+
+use serde::Serialize;
+
+use crate::checkpoint::{Action, ActionState, Checkpoint, Phase};
+use crate::digest::Digest;
+use crate::event::{Ending, Gate, StopReason};
+use crate::ids::Ordinal;
+use crate::time::Timestamp;
+
+/// A run's status. `Ready` becomes running in a listing when a live worker holds the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// A worker can move it.
+    Ready,
+    /// It waits for a word, a time or a provider.
+    Waiting,
+    /// It stopped until a person acts.
+    Stopped,
+    /// Nobody knows whether an effect happened.
+    InDoubt,
+    /// It crashed its workers again and again.
+    Quarantined,
+    /// The criteria hold.
+    Completed,
+    /// It can't be reached.
+    Failed,
+    /// A person cancelled it.
+    Cancelled,
+}
+
+impl Status {
+    /// Every status, in the order of their numbers in a store.
+    pub const ALL: [Self; 8] = [
+        Self::Ready,
+        Self::Waiting,
+        Self::Stopped,
+        Self::InDoubt,
+        Self::Quarantined,
+        Self::Completed,
+        Self::Failed,
+        Self::Cancelled,
+    ];
+
+    /// The word that people see.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Waiting => "waiting",
+            Self::Stopped => "stopped",
+            Self::InDoubt => "in doubt",
+            Self::Quarantined => "quarantined",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// Its number in a store.
+    pub fn to_number(self) -> u8 {
+        self as u8
+    }
+
+    /// The status of a number in a store.
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+
+    /// Is the run over?
+    pub fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
+    }
+}
+
+/// Why a run is where it is; one of a closed list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum Reason {
+    /// An approval is asked.
+    Approval {
+        /// The action.
+        action: Ordinal,
+        /// The request.
+        request: Digest,
+    },
+    /// A person's answer is asked.
+    Answer {
+        /// The action.
+        action: Ordinal,
+        /// The request.
+        request: Digest,
+    },
+    /// A retry or a lookup has its time.
+    Retry {
+        /// The action.
+        action: Ordinal,
+        /// When.
+        at: Timestamp,
+    },
+    /// The model's provider is tried again then.
+    Provider {
+        /// When.
+        at: Timestamp,
+    },
+    /// Nobody knows whether this action's effect happened.
+    Doubt {
+        /// The action.
+        action: Ordinal,
+    },
+    /// It stopped.
+    Stopped {
+        /// Why.
+        why: StopReason,
+    },
+    /// It is being cancelled.
+    Cancelling,
+}
+
+/// Where a run stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Standing {
+    /// Its status.
+    pub status: Status,
+    /// Why, the strongest first; empty when it is ready or over.
+    pub reasons: Vec<Reason>,
+    /// When a worker has something to do for it; `None` when only a message can move it.
+    pub due: Option<Timestamp>,
+}
+
+/// Where the run stands.
+pub fn standing(checkpoint: &Checkpoint) -> Standing {
+    let doubts: Vec<Reason> = checkpoint
+        .pending
+        .values()
+        .filter(|action| matches!(action.state, ActionState::Doubt { .. }))
+        .map(|action| Reason::Doubt { action: action.ordinal })
+        .collect();
+    match &checkpoint.phase {
+        Phase::Ended { ending, .. } => Standing {
+            status: match ending {
+                Ending::Completed => Status::Completed,
+                Ending::Failed => Status::Failed,
+                Ending::Cancelled => Status::Cancelled,
+            },
+            reasons: doubts,
+            due: None,
+        },
+        Phase::Stopped { reason, .. } => {
+            let mut reasons = doubts;
+            let status = match (reasons.is_empty(), reason) {
+                (false, _) => Status::InDoubt,
+                (true, StopReason::Quarantine) => Status::Quarantined,
+                (true, _) => Status::Stopped,
+            };
+            reasons.push(Reason::Stopped { why: *reason });
+            let open = checkpoint.pending.values().any(|action| matches!(action.state, ActionState::Open { .. }));
+            Standing {
+                status,
+                reasons,
+                due: open.then_some(checkpoint.at),
+            }
+        }
+        Phase::Cancelling { .. } => Standing {
+            status: Status::Ready,
+            reasons: vec![Reason::Cancelling],
+            due: Some(checkpoint.at),
+        },
+        Phase::Active => active(checkpoint, doubts),
+    }
+}
+
+fn active(checkpoint: &Checkpoint, doubts: Vec<Reason>) -> Standing {
+    let now = checkpoint.at;
+    let mut reasons = doubts;
+    let mut due: Option<Timestamp> = None;
+    for action in checkpoint.pending.values() {
+        if let Some((reason, at)) = waits_for(action, now) {
+            reasons.extend(reason);
+            due = earliest(due, at);
+        }
+    }
+    if checkpoint.decision.is_none() {
+        due = earliest(due, Some(checkpoint.model.not_before));
+        if checkpoint.model.not_before > now {
+            reasons.push(Reason::Provider {
+                at: checkpoint.model.not_before,
+            });
+        }
+    }
+    let at_once = due.is_some_and(|at| at <= now);
+    let status = if at_once {
+        Status::Ready
+    } else if matches!(reasons.first(), Some(Reason::Doubt { .. })) {
+        Status::InDoubt
+    } else {
+        Status::Waiting
+    };
+    if at_once {
+        reasons.clear();
+    }
+    // A deadline moves a run that nothing else moves.
+    if let Some(deadline_ms) = checkpoint.quota.limits.deadline_ms {
+        due = earliest(due, Some(checkpoint.started_at.plus_ms(deadline_ms)));
+    }
+    Standing { status, reasons, due }
+}
+
+fn earliest(known: Option<Timestamp>, at: Option<Timestamp>) -> Option<Timestamp> {
+    match (known, at) {
+        (Some(known), Some(at)) => Some(known.min(at)),
+        (known, at) => known.or(at),
+    }
+}
+
+/// Why an action waits and when a worker is due for it.
+fn waits_for(action: &Action, now: Timestamp) -> Option<(Option<Reason>, Option<Timestamp>)> {
+    let ordinal = action.ordinal;
+    Some(match &action.state {
+        ActionState::Gated { gate: Gate::Approval(request) } => (
+            Some(Reason::Approval {
+                action: ordinal,
+                request: request.name,
+            }),
+            request.expires_at,
+        ),
+        ActionState::Gated { gate: Gate::Answer(request) } => (
+            Some(Reason::Answer {
+                action: ordinal,
+                request: request.name,
+            }),
+            request.expires_at,
+        ),
+        // These follow their siblings, which have reasons of their own.
+        ActionState::Gated { .. } => return None,
+        ActionState::Ready { not_before } | ActionState::LookUp { not_before, .. } => (
+            (*not_before > now).then_some(Reason::Retry {
+                action: ordinal,
+                at: *not_before,
+            }),
+            Some(*not_before),
+        ),
+        ActionState::Open { .. } => (None, Some(now)),
+        ActionState::Doubt { .. } => return None,
+    })
+}
+
+/// How long to wait before the next attempt, in milliseconds: 0.5 s doubling to 60 s, plus up to half of
+/// that. The jitter is drawn from what is retried, so that a refold gives the same and many runs spread out.
+pub fn backoff_ms(run: &str, what: u64, attempt: u32) -> u64 {
+    let base = 500_u64.saturating_mul(1 << attempt.saturating_sub(1).min(7)).min(60_000);
+    let seed = Digest::over("lodestep jitter 1", &[run.as_bytes(), &what.to_le_bytes(), &attempt.to_le_bytes()]);
+    let draw = u64::from(u16::from_le_bytes([seed.as_bytes()[0], seed.as_bytes()[1]]));
+    base + base / 2 * draw / u64::from(u16::MAX)
+}
