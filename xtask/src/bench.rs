@@ -9,14 +9,6 @@ use crate::workspace;
 
 /// Runs the benchmarks; `args` are theirs.
 pub fn run(args: &[String]) -> Result<()> {
-    let program = [
-        "run",
-        "--release",
-        "--package",
-        "lodestep",
-        "--example",
-        "bench",
-        "--",
-    ];
+    let program = ["run", "--release", "--package", "lodestep", "--example", "bench", "--"];
     workspace::run(workspace::cargo().args(program).args(args))
 }

@@ -30,16 +30,8 @@ pub fn run() -> Result<()> {
     for (name, step) in STEPS {
         let step_began = Instant::now();
         println!("== {name}");
-        step().with_context(|| {
-            format!(
-                "step `{name}` failed after {:.1} s",
-                step_began.elapsed().as_secs_f64()
-            )
-        })?;
-        println!(
-            "== {name}: ok in {:.1} s",
-            step_began.elapsed().as_secs_f64()
-        );
+        step().with_context(|| format!("step `{name}` failed after {:.1} s", step_began.elapsed().as_secs_f64()))?;
+        println!("== {name}: ok in {:.1} s", step_began.elapsed().as_secs_f64());
     }
     println!("xtask ci: passed in {:.1} s", began.elapsed().as_secs_f64());
     Ok(())
@@ -50,15 +42,7 @@ fn fmt() -> Result<()> {
 }
 
 fn clippy() -> Result<()> {
-    workspace::run(cargo().args([
-        "clippy",
-        "--locked",
-        "--workspace",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ]))
+    workspace::run(cargo().args(["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"]))
 }
 
 /// Programs and libraries apart: the program `lodestep` and the library `lodestep` would write their pages to

@@ -25,59 +25,29 @@ pub fn run() -> Result<()> {
         Some(found) => found,
         None => install()?,
     };
-    let check = [
-        "--locked",
-        "--workspace",
-        "--all-features",
-        "check",
-        "licenses",
-        "bans",
-        "sources",
-    ];
-    workspace::run(
-        Command::new(tool)
-            .args(check)
-            .current_dir(workspace::root()),
-    )
+    let check = ["--locked", "--workspace", "--all-features", "check", "licenses", "bans", "sources"];
+    workspace::run(Command::new(tool).args(check).current_dir(workspace::root()))
 }
 
 fn find() -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let on_path = env::split_paths(&path).map(|folder| folder.join(program()));
-    std::iter::once(installed())
-        .chain(on_path)
-        .find(|candidate| candidate.is_file())
+    std::iter::once(installed()).chain(on_path).find(|candidate| candidate.is_file())
 }
 
 fn install() -> Result<PathBuf> {
     eprintln!("cargo-deny is not here; building {CARGO_DENY_VERSION} into the target folder, once");
     let tools = workspace::target().join("tools");
     let build = workspace::target().join("tools-build");
-    let install = [
-        "install",
-        "cargo-deny",
-        "--locked",
-        "--version",
-        CARGO_DENY_VERSION,
-        "--root",
-    ];
-    workspace::run(
-        cargo()
-            .args(install)
-            .arg(&tools)
-            .env("CARGO_TARGET_DIR", &build),
-    )?;
+    let install = ["install", "cargo-deny", "--locked", "--version", CARGO_DENY_VERSION, "--root"];
+    workspace::run(cargo().args(install).arg(&tools).env("CARGO_TARGET_DIR", &build))?;
     // Half a gigabyte that nothing needs again.
-    std::fs::remove_dir_all(&build)
-        .with_context(|| format!("cannot remove {}", build.display()))?;
+    std::fs::remove_dir_all(&build).with_context(|| format!("cannot remove {}", build.display()))?;
     Ok(installed())
 }
 
 fn installed() -> PathBuf {
-    workspace::target()
-        .join("tools")
-        .join("bin")
-        .join(program())
+    workspace::target().join("tools").join("bin").join(program())
 }
 
 fn program() -> String {

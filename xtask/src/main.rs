@@ -58,10 +58,7 @@ fn dispatch(args: &[String]) -> Result<()> {
             Ok(())
         }
         (known @ ("ci" | "tidy" | "licences" | "mutate"), extra) => {
-            bail!(
-                "`{known}` does not understand `{}`\n\n{USAGE}",
-                extra.join(" ")
-            )
+            bail!("`{known}` does not understand `{}`\n\n{USAGE}", extra.join(" "))
         }
         (unknown, _) => bail!("there is no command `{unknown}`\n\n{USAGE}"),
     }

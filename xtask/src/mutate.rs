@@ -51,15 +51,8 @@ pub fn run(which: &str) -> Result<()> {
         rows.push((mutation, verdict));
     }
     print(&rows);
-    let missed = rows
-        .iter()
-        .filter(|(_, verdict)| *verdict != Verdict::Caught)
-        .count();
-    ensure!(
-        missed == 0,
-        "{missed} of {} mutations were not caught",
-        rows.len()
-    );
+    let missed = rows.iter().filter(|(_, verdict)| *verdict != Verdict::Caught).count();
+    ensure!(missed == 0, "{missed} of {} mutations were not caught", rows.len());
     Ok(())
 }
 
@@ -74,14 +67,8 @@ fn mutated(scratch: &Scratch, mutation: &Mutation) -> Result<Verdict> {
 
 fn select(which: &str) -> Result<Vec<Mutation>> {
     let mut all = Vec::new();
-    for path in workspace::files()?
-        .iter()
-        .filter(|path| path.starts_with(FOLDER) && path.ends_with(".patch"))
-    {
-        all.push(Mutation::parse(
-            path,
-            &std::fs::read_to_string(workspace::root().join(path))?,
-        )?);
+    for path in workspace::files()?.iter().filter(|path| path.starts_with(FOLDER) && path.ends_with(".patch")) {
+        all.push(Mutation::parse(path, &std::fs::read_to_string(workspace::root().join(path))?)?);
     }
     if all.is_empty() {
         bail!("there are no mutations yet; {FOLDER}README.md says how to write one");
@@ -89,20 +76,13 @@ fn select(which: &str) -> Result<Vec<Mutation>> {
     let known: Vec<_> = all.iter().map(|mutation| mutation.name.clone()).collect();
     all.retain(|mutation| which == "--all" || mutation.breaks == which || mutation.name == which);
     if all.is_empty() {
-        bail!(
-            "no mutation is called `{which}` or breaks it; there are: {}",
-            known.join(", ")
-        );
+        bail!("no mutation is called `{which}` or breaks it; there are: {}", known.join(", "));
     }
     Ok(all)
 }
 
 fn print(rows: &[(&Mutation, Verdict)]) {
-    let width = rows
-        .iter()
-        .map(|(mutation, _)| mutation.name.len())
-        .max()
-        .unwrap_or_default();
+    let width = rows.iter().map(|(mutation, _)| mutation.name.len()).max().unwrap_or_default();
     for (mutation, verdict) in rows {
         println!("{:6} {:width$}  {verdict}", mutation.breaks, mutation.name);
     }

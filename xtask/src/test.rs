@@ -26,9 +26,7 @@ pub fn run(args: &[String]) -> Result<()> {
 
 fn build_and_test(args: &[String]) -> Result<()> {
     workspace::run(cargo().args(["build", "--package", "lodestep-cli", "--bin", "lodestep"]))?;
-    let program = workspace::target()
-        .join("debug")
-        .join(format!("lodestep{}", std::env::consts::EXE_SUFFIX));
+    let program = workspace::target().join("debug").join(format!("lodestep{}", std::env::consts::EXE_SUFFIX));
     // One failing test program must not hide what the others have to say.
     let test = ["test", "--workspace", "--no-fail-fast"];
     workspace::run(cargo().args(test).args(args).env("LODESTEP_BIN", program))

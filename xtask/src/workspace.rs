@@ -11,11 +11,8 @@ use anyhow::{Context, Result, bail, ensure};
 ///
 /// Asked of cargo at run time first: a target folder shared by two clones may hold the other clone's binary.
 pub fn root() -> PathBuf {
-    let xtask = env::var_os("CARGO_MANIFEST_DIR")
-        .map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
-    xtask
-        .parent()
-        .map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+    let xtask = env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
+    xtask.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
 /// Cargo's target folder, absolute; chores keep their tools and scratch trees in it.
@@ -40,9 +37,7 @@ pub fn cargo() -> Command {
 pub fn run(command: &mut Command) -> Result<()> {
     let shown = shown(command);
     eprintln!("$ {shown}");
-    let status = command
-        .status()
-        .with_context(|| format!("cannot start `{shown}`"))?;
+    let status = command.status().with_context(|| format!("cannot start `{shown}`"))?;
     if !status.success() {
         bail!("`{shown}` failed: {status}");
     }
@@ -53,10 +48,7 @@ pub fn run(command: &mut Command) -> Result<()> {
 pub fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let name = program.file_name().unwrap_or(command.get_program());
-    let words: Vec<_> = std::iter::once(name)
-        .chain(command.get_args())
-        .map(OsStr::to_string_lossy)
-        .collect();
+    let words: Vec<_> = std::iter::once(name).chain(command.get_args()).map(OsStr::to_string_lossy).collect();
     words.join(" ")
 }
 
@@ -70,28 +62,15 @@ pub fn shown(command: &Command) -> String {
 pub fn files() -> Result<Vec<String>> {
     let root = root();
     let output = Command::new("git")
-        .args([
-            "ls-files",
-            "-z",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-        ])
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .current_dir(&root)
         .stderr(Stdio::inherit())
         .output()
         .context("cannot start git")?;
-    ensure!(
-        output.status.success(),
-        "`git ls-files` failed: {}",
-        output.status
-    );
+    ensure!(output.status.success(), "`git ls-files` failed: {}", output.status);
     let listed = String::from_utf8(output.stdout).context("a file name is not UTF-8")?;
-    let mut files: Vec<String> = listed
-        .split('\0')
-        .filter(|path| !path.is_empty() && root.join(path).is_file())
-        .map(str::to_owned)
-        .collect();
+    let mut files: Vec<String> =
+        listed.split('\0').filter(|path| !path.is_empty() && root.join(path).is_file()).map(str::to_owned).collect();
     files.sort();
     files.dedup();
     Ok(files)

@@ -569,10 +569,7 @@ pub struct Repeats {
 impl Checkpoint {
     /// The run's key.
     pub fn key(&self) -> RunKey {
-        RunKey {
-            namespace: self.namespace.clone(),
-            run: self.run.clone(),
-        }
+        RunKey { namespace: self.namespace.clone(), run: self.run.clone() }
     }
 
     /// True once nothing can move the run any more but a late word on what was sent.

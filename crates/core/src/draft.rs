@@ -45,14 +45,7 @@ impl Draft {
     /// The next transition of a run, written in `epoch` at `at` (never before the last one), after `active_us` of work.
     pub fn next(checkpoint: Checkpoint, at: Timestamp, epoch: u64, active_us: u64) -> Self {
         let at = at.max(checkpoint.at);
-        Self {
-            checkpoint,
-            events: Vec::new(),
-            values: Values::new(),
-            at,
-            epoch,
-            active_us,
-        }
+        Self { checkpoint, events: Vec::new(), values: Values::new(), at, epoch, active_us }
     }
 
     /// The first transition of a run.
@@ -62,14 +55,7 @@ impl Draft {
     /// `run.illegal_event` when the start contradicts itself.
     pub fn start(started: RunStarted, values: Values, at: Timestamp) -> Result<Self> {
         let checkpoint = fold::begin(&started, at)?;
-        Ok(Self {
-            checkpoint,
-            events: vec![Event::RunStarted(started)],
-            values,
-            at,
-            epoch: 0,
-            active_us: 0,
-        })
+        Ok(Self { checkpoint, events: vec![Event::RunStarted(started)], values, at, epoch: 0, active_us: 0 })
     }
 
     /// The state after the events so far.

@@ -19,11 +19,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// An error with a stable code such as `run.not_found`, what was wrong, and what to do next (may be empty).
     pub fn new(code: &'static str, what: impl Into<String>, next: impl Into<String>) -> Self {
-        Self {
-            code,
-            what: what.into(),
-            next: next.into(),
-        }
+        Self { code, what: what.into(), next: next.into() }
     }
 
     /// The stable code: the same on the command line, over HTTP and in logs.

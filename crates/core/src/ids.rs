@@ -71,10 +71,7 @@ pub struct RunKey {
 impl RunKey {
     /// A run of the default namespace.
     pub fn new(run: RunId) -> Self {
-        Self {
-            namespace: DEFAULT_NAMESPACE.to_owned(),
-            run,
-        }
+        Self { namespace: DEFAULT_NAMESPACE.to_owned(), run }
     }
 }
 

@@ -25,12 +25,9 @@ pub fn parse_strict(text: &str) -> Result<Value, String> {
     }
     check_numbers(text)?;
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = Strict { depth: 0 }
-        .deserialize(&mut deserializer)
-        .map_err(|error| format!("not valid JSON: {error}"))?;
-    deserializer
-        .end()
-        .map_err(|_| "not valid JSON: there is text after the value".to_owned())?;
+    let value =
+        Strict { depth: 0 }.deserialize(&mut deserializer).map_err(|error| format!("not valid JSON: {error}"))?;
+    deserializer.end().map_err(|_| "not valid JSON: there is text after the value".to_owned())?;
     Ok(value)
 }
 
@@ -91,7 +88,8 @@ fn check_number(literal: &str) -> Result<(), String> {
 fn decimal_digits(literal: &str) -> (String, i64) {
     let (mantissa, exponent) = literal.split_once(['e', 'E']).unwrap_or((literal, "0"));
     let exponent: i64 = exponent.trim_start_matches('+').parse().unwrap_or(i64::MAX / 2);
-    let (whole, fraction) = mantissa.trim_start_matches('-').split_once('.').unwrap_or((mantissa.trim_start_matches('-'), ""));
+    let (whole, fraction) =
+        mantissa.trim_start_matches('-').split_once('.').unwrap_or((mantissa.trim_start_matches('-'), ""));
     let digits: String = [whole, fraction].concat();
     let leading = digits.len() - digits.trim_start_matches('0').len();
     let significant = digits.trim_matches('0').to_owned();

@@ -16,22 +16,14 @@ pub struct Verdict {
 
 /// The first rule that matches decides; without one, the class does. State acts are no tools of the world and pass.
 pub fn judge(definition: &Definition, tool: &ToolDefinition) -> Verdict {
-    let plain = |decide| Verdict {
-        decide,
-        expires_ms: None,
-        on_expiry: OnExpiry::Deny,
-    };
+    let plain = |decide| Verdict { decide, expires_ms: None, on_expiry: OnExpiry::Deny };
     if matches!(tool.kind, ToolKind::State { .. }) {
         return plain(Decide::Allow);
     }
     let rule = definition.policy.iter().find(|rule| applies(rule, tool));
     rule.map_or_else(
         || plain(without_a_rule(tool.class)),
-        |rule| Verdict {
-            decide: rule.decide,
-            expires_ms: rule.expires_ms,
-            on_expiry: rule.on_expiry,
-        },
+        |rule| Verdict { decide: rule.decide, expires_ms: rule.expires_ms, on_expiry: rule.on_expiry },
     )
 }
 
@@ -56,10 +48,7 @@ pub fn matches(pattern: &str, name: &str) -> bool {
     if rest.is_empty() {
         return true;
     }
-    name.char_indices()
-        .map(|(at, _)| at)
-        .chain([name.len()])
-        .any(|at| matches(rest, &name[at..]))
+    name.char_indices().map(|(at, _)| at).chain([name.len()]).any(|at| matches(rest, &name[at..]))
 }
 
 #[cfg(test)]

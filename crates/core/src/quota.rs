@@ -86,10 +86,7 @@ pub struct Remaining {
 impl Quotas {
     /// Fresh quotas under these limits.
     pub fn new(limits: QuotaLimits) -> Self {
-        Self {
-            limits,
-            ..Self::default()
-        }
+        Self { limits, ..Self::default() }
     }
 
     /// The quota that `wanted` would pass, if there is one.
@@ -138,11 +135,7 @@ impl Quotas {
         ]
         .into_iter()
         .filter_map(|(quota, taken, limit)| {
-            limit.map(|limit| Remaining {
-                quota,
-                left: limit.saturating_sub(taken),
-                limit,
-            })
+            limit.map(|limit| Remaining { quota, left: limit.saturating_sub(taken), limit })
         })
         .collect()
     }
@@ -153,20 +146,12 @@ mod tests {
     use super::*;
 
     fn call(input_tokens: u64, output_tokens: u64) -> Amounts {
-        Amounts {
-            input_tokens,
-            output_tokens,
-            model_calls: 1,
-            ..Amounts::default()
-        }
+        Amounts { input_tokens, output_tokens, model_calls: 1, ..Amounts::default() }
     }
 
     #[test]
     fn g09_reserved_counts_and_an_overrun_stops_the_next() {
-        let limits = QuotaLimits {
-            total_tokens: Some(100),
-            ..QuotaLimits::default()
-        };
+        let limits = QuotaLimits { total_tokens: Some(100), ..QuotaLimits::default() };
         let mut quotas = Quotas::new(limits);
         assert_eq!(quotas.refuses(call(50, 50)), None);
         quotas.reserve(call(50, 50));

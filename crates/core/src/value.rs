@@ -23,10 +23,7 @@ pub struct ValueRef {
 impl ValueRef {
     /// The name of some bytes.
     pub fn of(bytes: &[u8]) -> Self {
-        Self {
-            digest: Digest::of(bytes),
-            len: bytes.len() as u64,
-        }
+        Self { digest: Digest::of(bytes), len: bytes.len() as u64 }
     }
 }
 
@@ -47,19 +44,12 @@ pub struct Stored {
 impl Stored {
     /// A value that the transition `seq` brought.
     pub fn at(value: ValueRef, seq: u64) -> Self {
-        Self {
-            digest: value.digest,
-            len: value.len,
-            seq,
-        }
+        Self { digest: value.digest, len: value.len, seq }
     }
 
     /// The value without its place.
     pub fn value(&self) -> ValueRef {
-        ValueRef {
-            digest: self.digest,
-            len: self.len,
-        }
+        ValueRef { digest: self.digest, len: self.len }
     }
 }
 

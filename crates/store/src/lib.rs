@@ -1,1 +1,31 @@
-//! Being laid out.
+//! Where runs live: the [`Store`] trait, its implementations, and the conformance suite that each of them passes.
+//!
+//! A store keeps journals, snapshots, values, inboxes and leases. It decides nothing about a run: what may follow on
+//! what is the core's, and a store calls it where the answer has to be part of a transaction.
+//!
+//! # Layout
+//!
+//! - [`store`]: the trait; what is true after Ok, after Err and after a crash.
+//! - [`rows`]: what a transition means for the tables beside the journal.
+//! - [`loaded`]: a run as it is read back: a snapshot and a bounded tail.
+//! - [`clock`]: wall time and boot time, injected.
+//! - [`changes`]: how waiting workers learn that something may have changed.
+//! - [`memory`]: the reference implementation.
+//! - [`sqlite`]: one file, several processes.
+//! - [`conformance`]: the suite; public, so that another store can prove itself.
+
+pub mod changes;
+pub mod clock;
+pub mod conformance;
+pub mod loaded;
+pub mod memory;
+pub mod rows;
+pub mod sqlite;
+pub mod store;
+
+pub use changes::Changes;
+pub use clock::{Clock, SettableClock, SystemClock};
+pub use loaded::Loaded;
+pub use memory::MemoryStore;
+pub use sqlite::SqliteStore;
+pub use store::*;

@@ -48,42 +48,20 @@ impl Mutation {
     pub fn parse(path: &str, text: &str) -> Result<Mutation> {
         let field = |name: &str| {
             let header = text.lines().take_while(|line| line.starts_with('#'));
-            let mut values = header.filter_map(|line| {
-                line.strip_prefix("# ")?
-                    .strip_prefix(name)?
-                    .strip_prefix(": ")
-            });
-            values
-                .next()
-                .with_context(|| format!("{path} has no header line `# {name}: …`"))
+            let mut values = header.filter_map(|line| line.strip_prefix("# ")?.strip_prefix(name)?.strip_prefix(": "));
+            values.next().with_context(|| format!("{path} has no header line `# {name}: …`"))
         };
         let (breaks, sentence) = field("breaks")?.split_once(' ').unwrap_or_default();
         let sentence = sentence.trim_start_matches(['—', '-', ' ']);
-        ensure!(
-            !breaks.is_empty() && !sentence.is_empty(),
-            "{path} does not say `# breaks: ID — how`"
-        );
+        ensure!(!breaks.is_empty() && !sentence.is_empty(), "{path} does not say `# breaks: ID — how`");
         let line = field("test")?;
-        let words = line
-            .strip_prefix("cargo ")
-            .unwrap_or_default()
-            .split_whitespace()
-            .map(str::to_owned);
+        let words = line.strip_prefix("cargo ").unwrap_or_default().split_whitespace().map(str::to_owned);
         let command: Vec<String> = words.collect();
-        ensure!(
-            command.first().is_some_and(|word| word == "test"),
-            "{path}: `{line}` is not a `cargo test`"
-        );
-        ensure!(
-            text.lines().any(|line| line.starts_with("+++ ")),
-            "{path} holds no diff"
-        );
+        ensure!(command.first().is_some_and(|word| word == "test"), "{path}: `{line}` is not a `cargo test`");
+        ensure!(text.lines().any(|line| line.starts_with("+++ ")), "{path} holds no diff");
         let starts_program = match field("starts") {
             Ok(program) => {
-                ensure!(
-                    program == "lodestep",
-                    "{path}: there is no program `{program}`"
-                );
+                ensure!(program == "lodestep", "{path}: there is no program `{program}`");
                 true
             }
             Err(_) => false,
@@ -94,10 +72,7 @@ impl Mutation {
             name: name.to_owned(),
             breaks: breaks.to_owned(),
             sentence: sentence.to_owned(),
-            test: NamedTest {
-                command,
-                starts_program,
-            },
+            test: NamedTest { command, starts_program },
         })
     }
 }
@@ -110,27 +85,16 @@ mod tests {
     fn a_header_is_read() {
         let text = "# breaks: G4 — it is done again\n# test: cargo test -p a name -- --exact\ndiff\n--- a/x\n+++ b/x\n";
         let mutation = Mutation::parse("mutations/g04-again.patch", text).unwrap();
-        assert_eq!(
-            (mutation.name.as_str(), mutation.breaks.as_str()),
-            ("g04-again", "G4")
-        );
+        assert_eq!((mutation.name.as_str(), mutation.breaks.as_str()), ("g04-again", "G4"));
         assert_eq!(mutation.sentence, "it is done again");
-        assert_eq!(
-            mutation.test.command,
-            ["test", "-p", "a", "name", "--", "--exact"]
-        );
+        assert_eq!(mutation.test.command, ["test", "-p", "a", "name", "--", "--exact"]);
         assert!(!mutation.test.starts_program);
     }
 
     #[test]
     fn a_test_that_starts_the_program_says_so() {
         let text = "# breaks: G1 — x\n# test: cargo test a\n# starts: lodestep\n+++ b/x\n";
-        assert!(
-            Mutation::parse("mutations/a.patch", text)
-                .unwrap()
-                .test
-                .starts_program
-        );
+        assert!(Mutation::parse("mutations/a.patch", text).unwrap().test.starts_program);
     }
 
     #[test]
@@ -144,10 +108,7 @@ mod tests {
             "# breaks: G4 — x\n# test: cargo test a\n",
             "+++ b/x\n# breaks: G4 — x\n# test: cargo test a\n",
         ] {
-            assert!(
-                Mutation::parse("mutations/a.patch", text).is_err(),
-                "{text}"
-            );
+            assert!(Mutation::parse("mutations/a.patch", text).is_err(), "{text}");
         }
     }
 }

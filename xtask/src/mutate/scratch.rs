@@ -20,11 +20,8 @@ pub struct Scratch {
 impl Scratch {
     /// Makes or refreshes the copy.
     pub fn create() -> Result<Scratch> {
-        let scratch = Scratch {
-            folder: workspace::target().join("mutate"),
-        };
-        fs::create_dir_all(scratch.tree())
-            .with_context(|| format!("cannot create {}", scratch.tree().display()))?;
+        let scratch = Scratch { folder: workspace::target().join("mutate") };
+        fs::create_dir_all(scratch.tree()).with_context(|| format!("cannot create {}", scratch.tree().display()))?;
         scratch.restore()?;
         Ok(scratch)
     }
@@ -41,9 +38,7 @@ impl Scratch {
 
     /// Where the builds put the `lodestep` program.
     pub fn program(&self) -> PathBuf {
-        self.build()
-            .join("debug")
-            .join(format!("lodestep{}", std::env::consts::EXE_SUFFIX))
+        self.build().join("debug").join(format!("lodestep{}", std::env::consts::EXE_SUFFIX))
     }
 
     /// Where the last trial's output is kept.
@@ -71,12 +66,7 @@ impl Scratch {
             .output()
             .context("cannot start git")?;
         if !output.status.success() {
-            bail!(
-                "{}",
-                String::from_utf8_lossy(&output.stderr)
-                    .trim()
-                    .replace('\n', "; ")
-            );
+            bail!("{}", String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; "));
         }
         Ok(())
     }
@@ -91,8 +81,7 @@ fn mirror(from: &Path, files: &[String], to: &Path) -> Result<()> {
                 fs::create_dir_all(folder)?;
             }
             // `copy` keeps the permissions: a test may start a script of the tree.
-            fs::copy(from.join(file), &copy)
-                .with_context(|| format!("cannot write {}", copy.display()))?;
+            fs::copy(from.join(file), &copy).with_context(|| format!("cannot write {}", copy.display()))?;
         }
     }
     remove_others(to, to, &files.iter().map(PathBuf::from).collect())

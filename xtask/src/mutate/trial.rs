@@ -56,11 +56,7 @@ impl fmt::Display for Outcome {
             Outcome::Failed => write!(out, "the test fails"),
             Outcome::DoesNotCompile => write!(out, "it does not compile"),
             Outcome::RanNothing => write!(out, "no test has the name that it gives"),
-            Outcome::Hung => write!(
-                out,
-                "the test did not end in {} s: it must fail by itself",
-                LIMIT.as_secs()
-            ),
+            Outcome::Hung => write!(out, "the test did not end in {} s: it must fail by itself", LIMIT.as_secs()),
         }
     }
 }
@@ -83,15 +79,10 @@ impl fmt::Display for Verdict {
 pub fn run(scratch: &Scratch, test: &NamedTest) -> Result<Outcome> {
     // Of an earlier trial: a test that starts it unannounced must fail on the sound tree, not test that one.
     if scratch.program().exists() {
-        std::fs::remove_file(scratch.program())
-            .context("cannot remove the last trial's program")?;
+        std::fs::remove_file(scratch.program()).context("cannot remove the last trial's program")?;
     }
     let words = || test.command.iter().map(String::as_str);
-    let build_test = words()
-        .take(1)
-        .chain(["--no-run"])
-        .chain(words().skip(1))
-        .collect();
+    let build_test = words().take(1).chain(["--no-run"]).chain(words().skip(1)).collect();
     let build_program = ["build", "--package", "lodestep-cli", "--bin", "lodestep"].to_vec();
     let program = test.starts_program.then_some(build_program);
     for build in std::iter::once(build_test).chain(program) {
@@ -115,10 +106,7 @@ fn start(scratch: &Scratch, arguments: &[&str]) -> Result<Child> {
         .current_dir(scratch.tree())
         .env("CARGO_TARGET_DIR", scratch.build())
         .env("LODESTEP_BIN", scratch.program());
-    cargo
-        .stdin(Stdio::null())
-        .stdout(log.try_clone()?)
-        .stderr(log);
+    cargo.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
     // A group of its own: ending cargo alone would leave the test program behind.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut cargo, 0);
@@ -135,10 +123,7 @@ fn wait(mut child: Child, limit: Option<Duration>) -> Result<Option<ExitStatus>>
         if limit.is_some_and(|limit| began.elapsed() > limit) {
             // The shell's own `kill`: small images have no other.
             let end = format!("kill -s KILL -- -{}", child.id());
-            Command::new("sh")
-                .args(["-c", &end])
-                .status()
-                .context("cannot start sh")?;
+            Command::new("sh").args(["-c", &end]).status().context("cannot start sh")?;
             child.wait()?;
             return Ok(None);
         }
@@ -148,13 +133,8 @@ fn wait(mut child: Child, limit: Option<Duration>) -> Result<Option<ExitStatus>>
 
 /// Counts the runners' "running 1 test" lines: a test program that aborts prints no result, but did run.
 fn judge(has_passed: bool, output: &str) -> Outcome {
-    let counts = output.lines().filter_map(|line| {
-        line.strip_prefix("running ")?
-            .split_once(" test")?
-            .0
-            .parse::<u32>()
-            .ok()
-    });
+    let counts =
+        output.lines().filter_map(|line| line.strip_prefix("running ")?.split_once(" test")?.0.parse::<u32>().ok());
     match (has_passed, counts.sum::<u32>()) {
         (_, 0) => Outcome::RanNothing,
         (true, _) => Outcome::Passed,

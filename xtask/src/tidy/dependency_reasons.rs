@@ -27,20 +27,14 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     };
     let Some(reasons) = reasons(document) else {
         let mend = "add it, with a line for each dependency";
-        return vec![Finding::new(
-            DOCUMENT,
-            1,
-            format!("there is no heading `{HEADING}`"),
-            mend,
-        )];
+        return vec![Finding::new(DOCUMENT, 1, format!("there is no heading `{HEADING}`"), mend)];
     };
     // Where each is named first.
     let mut used = BTreeMap::new();
     for manifest in &manifests {
         for dependency in &manifest.dependencies {
             if manifests.iter().all(|ours| ours.package != dependency.name) {
-                used.entry(dependency.name.as_str())
-                    .or_insert((manifest.path.as_str(), dependency.line));
+                used.entry(dependency.name.as_str()).or_insert((manifest.path.as_str(), dependency.line));
             }
         }
     }
@@ -51,50 +45,26 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     let gone = reasons
         .iter()
         .filter(|(name, _)| !used.contains_key(*name))
-        .map(|(name, line)| {
-            Finding::new(
-                DOCUMENT,
-                *line,
-                format!("no crate depends on `{name}`"),
-                "remove its line",
-            )
-        });
+        .map(|(name, line)| Finding::new(DOCUMENT, *line, format!("no crate depends on `{name}`"), "remove its line"));
     unexplained.chain(gone).collect()
 }
 
 /// Each name that a line of the section begins with, and the line.
 fn reasons(document: &str) -> Option<BTreeMap<&str, usize>> {
-    let mut lines = document
-        .lines()
-        .enumerate()
-        .skip_while(|(_, line)| line.trim_end() != HEADING);
+    let mut lines = document.lines().enumerate().skip_while(|(_, line)| line.trim_end() != HEADING);
     lines.next()?;
     let section = lines.take_while(|(_, line)| !line.starts_with("## ") && !line.starts_with("# "));
-    Some(
-        section
-            .flat_map(|(index, line)| {
-                leading_names(line)
-                    .into_iter()
-                    .map(move |name| (name, index + 1))
-            })
-            .collect(),
-    )
+    Some(section.flat_map(|(index, line)| leading_names(line).into_iter().map(move |name| (name, index + 1))).collect())
 }
 
 fn leading_names(line: &str) -> Vec<&str> {
     let mut names = Vec::new();
-    let Some(mut rest) = ["- ", "* ", "| "]
-        .iter()
-        .find_map(|marker| line.trim_start().strip_prefix(marker))
-    else {
+    let Some(mut rest) = ["- ", "* ", "| "].iter().find_map(|marker| line.trim_start().strip_prefix(marker)) else {
         return names;
     };
     while let Some((name, behind)) = rest.strip_prefix('`').and_then(|open| open.split_once('`')) {
         names.push(name);
-        rest = behind
-            .strip_prefix(", ")
-            .or_else(|| behind.strip_prefix(" and "))
-            .unwrap_or_default();
+        rest = behind.strip_prefix(", ").or_else(|| behind.strip_prefix(" and ")).unwrap_or_default();
     }
     names
 }
@@ -103,31 +73,22 @@ fn leading_names(line: &str) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    const MANIFEST: &str = "[package]\nname = \"lodestep\"\n[dependencies]\nserde = \"1\"\nserde_json = \"1\"\nlodestep-core = \"0\"";
+    const MANIFEST: &str =
+        "[package]\nname = \"lodestep\"\n[dependencies]\nserde = \"1\"\nserde_json = \"1\"\nlodestep-core = \"0\"";
 
     fn found(architecture: &[(&str, &str)]) -> Vec<String> {
-        let mut files = vec![
-            ("crates/a/Cargo.toml", MANIFEST),
-            (
-                "crates/b/Cargo.toml",
-                "[package]\nname = \"lodestep-core\"\n",
-            ),
-        ];
+        let mut files =
+            vec![("crates/a/Cargo.toml", MANIFEST), ("crates/b/Cargo.toml", "[package]\nname = \"lodestep-core\"\n")];
         files.extend(architecture);
-        check(&Tree::of(&files))
-            .iter()
-            .map(|it| format!("{}:{}: {}", it.path, it.line, it.what))
-            .collect()
+        check(&Tree::of(&files)).iter().map(|it| format!("{}:{}: {}", it.path, it.line, it.what)).collect()
     }
 
     #[test]
     fn explained_dependencies_are_clean() {
-        for section in [
-            "- `serde`, `serde_json`: files, with `derive`",
-            "| `serde` | files |\n| `serde_json` and more | x |",
-        ] {
-            let text =
-                format!("# A\n\n## Dependencies\n\n{section}\n\n## Other\n\n- `unrelated`: x\n");
+        for section in
+            ["- `serde`, `serde_json`: files, with `derive`", "| `serde` | files |\n| `serde_json` and more | x |"]
+        {
+            let text = format!("# A\n\n## Dependencies\n\n{section}\n\n## Other\n\n- `unrelated`: x\n");
             assert_eq!(found(&[("ARCHITECTURE.md", &text)]), Vec::<String>::new());
         }
     }

@@ -14,25 +14,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("lodestep-offline", &["lodestep-model"]),
     ("lodestep-core", &["lodestep-model"]),
     ("lodestep-store", &["lodestep-model", "lodestep-core"]),
-    (
-        "lodestep",
-        &[
-            "lodestep-model",
-            "lodestep-offline",
-            "lodestep-core",
-            "lodestep-store",
-        ],
-    ),
-    (
-        "lodestep-cli",
-        &[
-            "lodestep-model",
-            "lodestep-offline",
-            "lodestep-core",
-            "lodestep-store",
-            "lodestep",
-        ],
-    ),
+    ("lodestep", &["lodestep-model", "lodestep-offline", "lodestep-core", "lodestep-store"]),
+    ("lodestep-cli", &["lodestep-model", "lodestep-offline", "lodestep-core", "lodestep-store", "lodestep"]),
     // A chore must run while the product does not compile.
     ("xtask", &[]),
 ];
@@ -42,29 +25,15 @@ const NOT_IN_CORE: &[&str] = &["tokio", "rusqlite", "rustix", "rand", "getrandom
 
 pub fn check(tree: &Tree) -> Vec<Finding> {
     match manifest::read_all(tree) {
-        Ok(manifests) => manifests
-            .iter()
-            .flat_map(|manifest| check_crate(manifest, &manifests))
-            .collect(),
+        Ok(manifests) => manifests.iter().flat_map(|manifest| check_crate(manifest, &manifests)).collect(),
         Err(finding) => vec![finding],
     }
 }
 
 fn check_crate(manifest: &Manifest, all: &[Manifest]) -> Vec<Finding> {
-    let Some((_, allowed)) = ALLOWED
-        .iter()
-        .find(|(package, _)| *package == manifest.package)
-    else {
-        let what = format!(
-            "the crate `{}` has no place in the dependency rule",
-            manifest.package
-        );
-        return vec![Finding::new(
-            &manifest.path,
-            1,
-            what,
-            "give it a line in xtask/src/tidy/dependency_rule.rs",
-        )];
+    let Some((_, allowed)) = ALLOWED.iter().find(|(package, _)| *package == manifest.package) else {
+        let what = format!("the crate `{}` has no place in the dependency rule", manifest.package);
+        return vec![Finding::new(&manifest.path, 1, what, "give it a line in xtask/src/tidy/dependency_rule.rs")];
     };
     let is_ours = |name: &str| all.iter().any(|other| other.package == name);
     let mut findings = Vec::new();
@@ -73,21 +42,11 @@ fn check_crate(manifest: &Manifest, all: &[Manifest]) -> Vec<Finding> {
         let (package, path, line) = (&manifest.package, &manifest.path, dependency.line);
         if is_ours(name) && !allowed.contains(&name) {
             let what = format!("`{package}` may not depend on `{name}`");
-            findings.push(Finding::new(
-                path,
-                line,
-                what,
-                "move what both need down to a crate that both may use",
-            ));
+            findings.push(Finding::new(path, line, what, "move what both need down to a crate that both may use"));
         }
         if package == "lodestep-core" && NOT_IN_CORE.contains(&name) {
             let what = format!("the core may not depend on `{name}`");
-            findings.push(Finding::new(
-                path,
-                line,
-                what,
-                "take the value as an argument and let the runtime get it",
-            ));
+            findings.push(Finding::new(path, line, what, "take the value as an argument and let the runtime get it"));
         }
     }
     findings
@@ -106,51 +65,26 @@ mod tests {
             ("crates/two/Cargo.toml", &other("lodestep-store")),
             ("crates/three/Cargo.toml", &other("lodestep-model")),
         ]);
-        check(&tree)
-            .iter()
-            .map(|finding| format!("{}:{}", finding.path, finding.line))
-            .collect()
+        check(&tree).iter().map(|finding| format!("{}:{}", finding.path, finding.line)).collect()
     }
 
     #[test]
     fn dependencies_that_point_down_are_clean() {
-        assert!(
-            found(
-                "lodestep-core",
-                "[dependencies]\nlodestep-model = \"0\"\nblake3 = \"1\""
-            )
-            .is_empty()
-        );
-        assert!(
-            found(
-                "lodestep",
-                "[dependencies]\nlodestep-store.workspace = true\ntokio = \"1\""
-            )
-            .is_empty()
-        );
+        assert!(found("lodestep-core", "[dependencies]\nlodestep-model = \"0\"\nblake3 = \"1\"").is_empty());
+        assert!(found("lodestep", "[dependencies]\nlodestep-store.workspace = true\ntokio = \"1\"").is_empty());
     }
 
     #[test]
     fn dependencies_that_point_up_or_sideways_are_found() {
         for (package, dependency) in [
             ("lodestep-offline", "[dependencies]\nlodestep-store = \"0\""),
-            (
-                "lodestep-core",
-                "[dev-dependencies]\nlodestep-store = \"0\"",
-            ),
+            ("lodestep-core", "[dev-dependencies]\nlodestep-store = \"0\""),
             ("lodestep", "[dependencies]\nlodestep-cli = \"0\""),
             ("xtask", "[dependencies]\nlodestep-model = \"0\""),
             ("lodestep-core", "[dependencies]\ntokio = \"1\""),
-            (
-                "lodestep-core",
-                "[dependencies]\ngetrandom.workspace = true",
-            ),
+            ("lodestep-core", "[dependencies]\ngetrandom.workspace = true"),
         ] {
-            assert_eq!(
-                found(package, dependency),
-                ["crates/it/Cargo.toml:4"],
-                "{package}: {dependency}"
-            );
+            assert_eq!(found(package, dependency), ["crates/it/Cargo.toml:4"], "{package}: {dependency}");
         }
     }
 

@@ -9,10 +9,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in tree.ending(".md") {
         for (line, target) in links(text) {
-            findings.extend(
-                fault(tree, path, target)
-                    .map(|what| Finding::new(path, line, what, "correct the link")),
-            );
+            findings.extend(fault(tree, path, target).map(|what| Finding::new(path, line, what, "correct the link")));
         }
     }
     findings
@@ -24,12 +21,8 @@ fn links(text: &str) -> Vec<(usize, &str)> {
     for (number, line) in prose(text) {
         let code: Vec<_> = line.match_indices('`').map(|(offset, _)| offset).collect();
         let is_code = |offset: usize| code.iter().filter(|tick| **tick < offset).count() % 2 == 1;
-        let inline = line
-            .match_indices("](")
-            .filter(|(offset, _)| !is_code(*offset));
-        links.extend(
-            inline.filter_map(|(offset, _)| Some((number, line[offset + 2..].split_once(')')?.0))),
-        );
+        let inline = line.match_indices("](").filter(|(offset, _)| !is_code(*offset));
+        links.extend(inline.filter_map(|(offset, _)| Some((number, line[offset + 2..].split_once(')')?.0))));
         if line.starts_with('[') {
             links.extend(line.split_once("]: ").map(|(_, target)| (number, target)));
         }
@@ -49,17 +42,11 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
 
 fn fault(tree: &Tree, from: &str, target: &str) -> Option<String> {
     // A title may follow: [text](target "title").
-    let target = target
-        .split_whitespace()
-        .next()
-        .unwrap_or_default()
-        .trim_matches(['<', '>']);
+    let target = target.split_whitespace().next().unwrap_or_default().trim_matches(['<', '>']);
     if target.contains("://") || target.starts_with("mailto:") {
         return None;
     }
-    let (file, anchor) = target
-        .split_once('#')
-        .map_or((target, None), |(file, anchor)| (file, Some(anchor)));
+    let (file, anchor) = target.split_once('#').map_or((target, None), |(file, anchor)| (file, Some(anchor)));
     let Some(path) = resolve(from, file) else {
         return Some(format!("the link `{target}` leads out of the tree"));
     };
@@ -93,9 +80,8 @@ fn resolve(from: &str, target: &str) -> Option<String> {
 
 /// Anchors as code hosts make them: lower case, spaces to hyphens, other marks dropped.
 fn headings(document: &str) -> impl Iterator<Item = String> {
-    let titles = prose(document)
-        .filter(|(_, line)| line.starts_with('#'))
-        .map(|(_, line)| line.trim_start_matches('#').trim());
+    let titles =
+        prose(document).filter(|(_, line)| line.starts_with('#')).map(|(_, line)| line.trim_start_matches('#').trim());
     titles.map(|title| {
         let kept = title.to_lowercase();
         kept.chars()
@@ -110,15 +96,8 @@ mod tests {
     use super::*;
 
     fn found(text: &str) -> Vec<(usize, String)> {
-        let tree = Tree::of(&[
-            ("docs/a.md", text),
-            ("docs/b.md", "# The `fold`, twice\n"),
-            ("src/lib.rs", ""),
-        ]);
-        check(&tree)
-            .into_iter()
-            .map(|it| (it.line, it.what))
-            .collect()
+        let tree = Tree::of(&[("docs/a.md", text), ("docs/b.md", "# The `fold`, twice\n"), ("src/lib.rs", "")]);
+        check(&tree).into_iter().map(|it| (it.line, it.what)).collect()
     }
 
     #[test]

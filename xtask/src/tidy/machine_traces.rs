@@ -31,9 +31,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
             ));
         }
         let registries = REGISTRIES.iter().flat_map(|word| text.match_indices(word));
-        for (offset, _) in
-            registries.filter(|(offset, _)| !text[*offset..].starts_with(DEFAULT_REGISTRY))
-        {
+        for (offset, _) in registries.filter(|(offset, _)| !text[*offset..].starts_with(DEFAULT_REGISTRY)) {
             let what = "a package registry of its own";
             findings.push(Finding::new(
                 path,
@@ -52,21 +50,14 @@ fn machine_paths(text: &str) -> Vec<usize> {
         let before = text[..*offset].chars().next_back();
         !before.is_some_and(|letter| letter.is_alphanumeric() || "._-~/}*".contains(letter))
     };
-    let roots = ROOTS
-        .iter()
-        .flat_map(|root| text.match_indices(root))
-        .map(|(offset, _)| offset);
-    let homes = HOMES
-        .iter()
-        .flat_map(|home| text.match_indices(home))
-        .filter_map(|(offset, home)| {
-            let name = text[offset + home.len()..]
-                .split(|letter: char| !letter.is_alphanumeric() && !"._-".contains(letter))
-                .next()?;
-            let is_whole =
-                !name.is_empty() && text[offset + home.len() + name.len()..].starts_with('/');
-            is_whole.then_some(offset)
-        });
+    let roots = ROOTS.iter().flat_map(|root| text.match_indices(root)).map(|(offset, _)| offset);
+    let homes = HOMES.iter().flat_map(|home| text.match_indices(home)).filter_map(|(offset, home)| {
+        let name = text[offset + home.len()..]
+            .split(|letter: char| !letter.is_alphanumeric() && !"._-".contains(letter))
+            .next()?;
+        let is_whole = !name.is_empty() && text[offset + home.len() + name.len()..].starts_with('/');
+        is_whole.then_some(offset)
+    });
     roots.chain(homes).filter(begins).collect()
 }
 
@@ -75,19 +66,12 @@ mod tests {
     use super::*;
 
     fn found(text: &str) -> Vec<usize> {
-        check(&Tree::of(&[("a.md", text)]))
-            .iter()
-            .map(|it| it.line)
-            .collect()
+        check(&Tree::of(&[("a.md", text)])).iter().map(|it| it.line).collect()
     }
 
     #[test]
     fn paths_of_one_machine_are_found() {
-        for text in [
-            format!("\ncd {}x", ROOTS[0]),
-            format!("\n\"{}x\"", ROOTS[1]),
-            format!("\n{}ada/x", HOMES[0]),
-        ] {
+        for text in [format!("\ncd {}x", ROOTS[0]), format!("\n\"{}x\"", ROOTS[1]), format!("\n{}ada/x", HOMES[0])] {
             assert_eq!(found(&text), [2], "{text}");
         }
     }
@@ -101,11 +85,9 @@ mod tests {
 
     #[test]
     fn other_paths_are_clean() {
-        for text in [
-            format!("https://example.org{}x", ROOTS[1]),
-            "/etc/passwd /tmp/x".to_owned(),
-            format!("~{}x", ROOTS[0]),
-        ] {
+        for text in
+            [format!("https://example.org{}x", ROOTS[1]), "/etc/passwd /tmp/x".to_owned(), format!("~{}x", ROOTS[0])]
+        {
             assert!(found(&text).is_empty(), "{text}");
         }
     }

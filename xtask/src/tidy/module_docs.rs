@@ -12,22 +12,12 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     for (path, text) in tree.ending(".rs") {
         if !text.starts_with("//!") {
             let mend = "begin with `//!`: what the file is for and what it does not do";
-            findings.push(Finding::new(
-                path,
-                1,
-                "the file has no module documentation on its first line",
-                mend,
-            ));
+            findings.push(Finding::new(path, 1, "the file has no module documentation on its first line", mend));
         }
         let lines = text.lines().count();
         if lines > MOST_LINES {
             let what = format!("the file has {lines} lines, more than {MOST_LINES}");
-            findings.push(Finding::new(
-                path,
-                MOST_LINES + 1,
-                what,
-                "split it by concept, a file each",
-            ));
+            findings.push(Finding::new(path, MOST_LINES + 1, what, "split it by concept, a file each"));
         }
     }
     findings
@@ -40,27 +30,15 @@ mod tests {
     #[test]
     fn a_documented_file_of_any_length_up_to_the_limit_is_clean() {
         let longest = format!("//! For one thing.\n{}", "\n".repeat(MOST_LINES - 1));
-        assert!(
-            check(&Tree::of(&[
-                ("src/a.rs", &longest),
-                ("README.md", "no docs")
-            ]))
-            .is_empty()
-        );
+        assert!(check(&Tree::of(&[("src/a.rs", &longest), ("README.md", "no docs")])).is_empty());
     }
 
     #[test]
     fn a_file_without_docs_or_over_the_limit_is_found() {
         let too_long = format!("//! For two things.\n{}", "\n".repeat(MOST_LINES));
-        let found = check(&Tree::of(&[
-            ("src/a.rs", &too_long),
-            ("tests/b.rs", "// Not a doc.\n"),
-        ]));
+        let found = check(&Tree::of(&[("src/a.rs", &too_long), ("tests/b.rs", "// Not a doc.\n")]));
         assert_eq!(
-            found
-                .iter()
-                .map(|it| (it.path.as_str(), it.line))
-                .collect::<Vec<_>>(),
+            found.iter().map(|it| (it.path.as_str(), it.line)).collect::<Vec<_>>(),
             [("src/a.rs", 601), ("tests/b.rs", 1)]
         );
     }

@@ -14,12 +14,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     for (path, text) in tree.ending(".rs") {
         let parts = path.trim_end_matches(".rs").split('/');
         for part in parts.filter(|part| EMPTY_NAMES.contains(part)) {
-            findings.push(Finding::new(
-                path,
-                1,
-                format!("a module or folder is called `{part}`"),
-                MEND,
-            ));
+            findings.push(Finding::new(path, 1, format!("a module or folder is called `{part}`"), MEND));
         }
         findings.extend(inline_modules(path, &RustSource::new(path, text)));
     }
@@ -34,12 +29,7 @@ fn inline_modules(path: &str, source: &RustSource) -> Vec<Finding> {
         let end = rest.find(|letter| !is_word(letter)).unwrap_or(rest.len());
         let (name, behind) = rest.split_at(end);
         if EMPTY_NAMES.contains(&name) && behind.trim_start().starts_with('{') {
-            findings.push(Finding::new(
-                path,
-                source.line(offset),
-                format!("a module is called `{name}`"),
-                MEND,
-            ));
+            findings.push(Finding::new(path, source.line(offset), format!("a module is called `{name}`"), MEND));
         }
     }
     findings
@@ -56,18 +46,8 @@ mod tests {
             ("crates/a/tests/common/mod.rs", ""),
             ("crates/a/src/lib.rs", "mod fold;\nmod helpers { }"),
         ]);
-        let found: Vec<_> = check(&tree)
-            .iter()
-            .map(|it| format!("{}:{}", it.path, it.line))
-            .collect();
-        assert_eq!(
-            found,
-            [
-                "crates/a/src/lib.rs:2",
-                "crates/a/src/util.rs:1",
-                "crates/a/tests/common/mod.rs:1"
-            ]
-        );
+        let found: Vec<_> = check(&tree).iter().map(|it| format!("{}:{}", it.path, it.line)).collect();
+        assert_eq!(found, ["crates/a/src/lib.rs:2", "crates/a/src/util.rs:1", "crates/a/tests/common/mod.rs:1"]);
     }
 
     #[test]

@@ -12,16 +12,12 @@ pub fn fault(tree: &Tree, reference: &str) -> Option<String> {
     let name = reference.rsplit("::").next().unwrap_or(reference);
     let first = reference.split("::").next().unwrap_or(reference);
     if !first.ends_with(".rs") {
-        let is_anywhere = tree
-            .ending(".rs")
-            .any(|(path, text)| defines(path, text, name));
+        let is_anywhere = tree.ending(".rs").any(|(path, text)| defines(path, text, name));
         return (!is_anywhere).then(|| format!("no file has a test `{name}`"));
     }
     match tree.text(first) {
         None => Some(format!("there is no file `{first}`")),
-        Some(text) => {
-            (!defines(first, text, name)).then(|| format!("`{first}` has no test `{name}`"))
-        }
+        Some(text) => (!defines(first, text, name)).then(|| format!("`{first}` has no test `{name}`")),
     }
 }
 
@@ -32,20 +28,13 @@ fn defines(path: &str, text: &str, name: &str) -> bool {
     }
     let source = RustSource::new(path, text);
     let definitions = source.find(&format!("fn {name}"));
-    definitions
-        .iter()
-        .any(|offset| has_test_attribute(&source.code[..*offset]))
+    definitions.iter().any(|offset| has_test_attribute(&source.code[..*offset]))
 }
 
 /// Whether the lines right above an item, comments passed over, hold an attribute such as `#[tokio::test]`.
 fn has_test_attribute(before: &str) -> bool {
-    let above = before
-        .lines()
-        .rev()
-        .skip(usize::from(!before.ends_with('\n')));
-    let attributes = above
-        .map(str::trim)
-        .take_while(|line| !line.ends_with(['}', ';', '{', ',']));
+    let above = before.lines().rev().skip(usize::from(!before.ends_with('\n')));
+    let attributes = above.map(str::trim).take_while(|line| !line.ends_with(['}', ';', '{', ',']));
     let mut lines = attributes.filter(|line| line.starts_with("#["));
     lines.any(|line| line.contains("test]") || line.contains("test("))
 }
@@ -61,12 +50,9 @@ mod tests {
     #[test]
     fn tests_are_found_with_and_without_their_file() {
         let tree = Tree::of(&[("crates/a/src/fold.rs", TEXT)]);
-        for reference in [
-            "crates/a/src/fold.rs::runs",
-            "crates/a/src/fold.rs::tests::waits",
-            "fold::tests::runs",
-            "waits",
-        ] {
+        for reference in
+            ["crates/a/src/fold.rs::runs", "crates/a/src/fold.rs::tests::waits", "fold::tests::runs", "waits"]
+        {
             assert_eq!(fault(&tree, reference), None, "{reference}");
         }
     }
@@ -75,18 +61,9 @@ mod tests {
     fn what_is_no_test_is_refused() {
         let tree = Tree::of(&[("crates/a/src/fold.rs", TEXT)]);
         for (reference, wanted) in [
-            (
-                "crates/a/src/gone.rs::runs",
-                "there is no file `crates/a/src/gone.rs`",
-            ),
-            (
-                "crates/a/src/fold.rs::run",
-                "`crates/a/src/fold.rs` has no test `run`",
-            ),
-            (
-                "is_called_by_others",
-                "no file has a test `is_called_by_others`",
-            ),
+            ("crates/a/src/gone.rs::runs", "there is no file `crates/a/src/gone.rs`"),
+            ("crates/a/src/fold.rs::run", "`crates/a/src/fold.rs` has no test `run`"),
+            ("is_called_by_others", "no file has a test `is_called_by_others`"),
             ("", "no file has a test ``"),
         ] {
             assert_eq!(fault(&tree, reference).as_deref(), Some(wanted));

@@ -10,15 +10,11 @@ use super::tree::{Finding, Tree};
 
 const IMPURE_STD: &[&str] = &["time", "fs", "net", "env", "thread"];
 const IMPURE_WORDS: &[&str] = &["SystemTime", "Instant", "rand", "getrandom", "async"];
-const MEND: &str =
-    "take what it would give as an argument (a length of time is `core::time::Duration`)";
+const MEND: &str = "take what it would give as an argument (a length of time is `core::time::Duration`)";
 
 pub fn check(tree: &Tree) -> Vec<Finding> {
-    let core = tree
-        .ending(".rs")
-        .filter(|(path, _)| path.starts_with("crates/core/src/"));
-    core.flat_map(|(path, text)| check_file(path, &RustSource::new(path, text)))
-        .collect()
+    let core = tree.ending(".rs").filter(|(path, _)| path.starts_with("crates/core/src/"));
+    core.flat_map(|(path, text)| check_file(path, &RustSource::new(path, text))).collect()
 }
 
 fn check_file(path: &str, source: &RustSource) -> Vec<Finding> {
@@ -30,14 +26,7 @@ fn check_file(path: &str, source: &RustSource) -> Vec<Finding> {
     });
     plain
         .chain(grouped_imports(source))
-        .map(|(offset, word)| {
-            Finding::new(
-                path,
-                source.line(offset),
-                format!("the core uses `{word}`"),
-                MEND,
-            )
-        })
+        .map(|(offset, word)| Finding::new(path, source.line(offset), format!("the core uses `{word}`"), MEND))
         .collect()
 }
 
@@ -93,9 +82,6 @@ mod tests {
         let pure = "//! Never std::time.\nuse core::time::Duration;\nuse std::{collections::BTreeMap, fmt};\n\
                     fn operand() -> &'static str { \"std::env\" }";
         assert_eq!(found("crates/core/src/a.rs", pure), 0);
-        assert_eq!(
-            found("crates/runtime/src/a.rs", "use std::time::Instant;"),
-            0
-        );
+        assert_eq!(found("crates/runtime/src/a.rs", "use std::time::Instant;"), 0);
     }
 }

@@ -18,14 +18,8 @@ impl RustSource {
     pub fn new(path: &str, text: &str) -> RustSource {
         let code = blank_comments_and_literals(text);
         // A tests folder, or a module file that `#[cfg(test)] mod tests;` brings in.
-        let is_test_file = path
-            .split('/')
-            .any(|part| part == "tests" || part == "tests.rs");
-        let test_parts = if is_test_file {
-            std::iter::once(0..code.len()).collect()
-        } else {
-            test_blocks(&code)
-        };
+        let is_test_file = path.split('/').any(|part| part == "tests" || part == "tests.rs");
+        let test_parts = if is_test_file { std::iter::once(0..code.len()).collect() } else { test_blocks(&code) };
         RustSource { code, test_parts }
     }
 
@@ -39,8 +33,7 @@ impl RustSource {
 
     /// Where `wanted` stands in the code as whole words: `rand` is not found in `operand`.
     pub fn find(&self, wanted: &str) -> Vec<usize> {
-        let (starts_as_word, ends_as_word) =
-            (wanted.starts_with(is_word), wanted.ends_with(is_word));
+        let (starts_as_word, ends_as_word) = (wanted.starts_with(is_word), wanted.ends_with(is_word));
         let whole = |offset: usize| {
             let before = self.code[..offset].chars().next_back();
             let after = self.code[offset + wanted.len()..].chars().next();
@@ -48,11 +41,7 @@ impl RustSource {
             let is_cut_after = ends_as_word && after.is_some_and(is_word);
             !is_cut_before && !is_cut_after
         };
-        self.code
-            .match_indices(wanted)
-            .map(|(offset, _)| offset)
-            .filter(|offset| whole(*offset))
-            .collect()
+        self.code.match_indices(wanted).map(|(offset, _)| offset).filter(|offset| whole(*offset)).collect()
     }
 }
 
@@ -79,18 +68,13 @@ fn test_blocks(code: &str) -> Vec<Range<usize>> {
     let mut blocks = Vec::new();
     for (start, _) in code.match_indices("#[cfg(") {
         let attribute = code[start..].lines().next().unwrap_or_default();
-        let names_test = attribute
-            .split(|letter| !is_word(letter))
-            .any(|word| word == "test");
+        let names_test = attribute.split(|letter| !is_word(letter)).any(|word| word == "test");
         if !names_test || attribute.contains("not(test") {
             continue;
         }
         let item = start + attribute.len();
         // `mod tests;` has no block here: its file's name says what it is.
-        if code[item..]
-            .find(['{', ';'])
-            .is_some_and(|at| code[item + at..].starts_with('{'))
-        {
+        if code[item..].find(['{', ';']).is_some_and(|at| code[item + at..].starts_with('{')) {
             blocks.push(start..block_end(code, item));
         }
     }
@@ -104,10 +88,7 @@ fn blank_comments_and_literals(text: &str) -> String {
     while at < bytes.len() {
         match opaque_end(bytes, at) {
             Some(end) => {
-                code[at..end]
-                    .iter_mut()
-                    .filter(|byte| **byte != b'\n')
-                    .for_each(|byte| *byte = b' ');
+                code[at..end].iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
                 at = end;
             }
             None => at += 1,
@@ -120,10 +101,7 @@ fn blank_comments_and_literals(text: &str) -> String {
 fn opaque_end(bytes: &[u8], at: usize) -> Option<usize> {
     let rest = &bytes[at..];
     let length = match rest[0] {
-        b'/' if rest.starts_with(b"//") => rest
-            .iter()
-            .position(|byte| *byte == b'\n')
-            .unwrap_or(rest.len()),
+        b'/' if rest.starts_with(b"//") => rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len()),
         b'/' if rest.starts_with(b"/*") => block_comment(rest),
         b'r' if begins_word(bytes, at) => raw_string(rest)?,
         b'"' => quoted(rest, b'"'),
@@ -165,9 +143,7 @@ fn raw_string(rest: &[u8]) -> Option<usize> {
     let mut end = vec![b'"'];
     end.resize(1 + hashes, b'#');
     let body = 2 + hashes;
-    let found = rest[body..]
-        .windows(end.len())
-        .position(|window| window == end);
+    let found = rest[body..].windows(end.len()).position(|window| window == end);
     Some(found.map_or(rest.len(), |offset| body + offset + end.len()))
 }
 
@@ -199,11 +175,7 @@ mod tests {
     use super::*;
 
     fn code(text: &str) -> String {
-        RustSource::new("src/a.rs", text)
-            .code
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ")
+        RustSource::new("src/a.rs", text).code.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
     #[test]
@@ -228,35 +200,23 @@ mod tests {
     #[test]
     fn lines_do_not_move() {
         let source = RustSource::new("src/a.rs", "/* é\n\n*/ let word = \"x\ny\"; word");
-        assert_eq!(
-            source
-                .find("word")
-                .iter()
-                .map(|at| source.line(*at))
-                .collect::<Vec<_>>(),
-            [3, 4]
-        );
+        assert_eq!(source.find("word").iter().map(|at| source.line(*at)).collect::<Vec<_>>(), [3, 4]);
     }
 
     #[test]
     fn words_are_whole() {
-        let source = RustSource::new(
-            "src/a.rs",
-            "operand rand rand_core a.rand() .unwrap() unwrap",
-        );
+        let source = RustSource::new("src/a.rs", "operand rand rand_core a.rand() .unwrap() unwrap");
         assert_eq!(source.find("rand").len(), 2);
         assert_eq!(source.find(".unwrap()").len(), 1);
     }
 
     #[test]
     fn test_code_is_known_by_its_attribute_or_its_folder() {
-        let text = "fn a() {}\n#[cfg(test)]\nmod tests { fn b() { {} } fn c() {} }\nfn d() {}\n#[cfg(not(test))] fn e() {}";
+        let text =
+            "fn a() {}\n#[cfg(test)]\nmod tests { fn b() { {} } fn c() {} }\nfn d() {}\n#[cfg(not(test))] fn e() {}";
         let source = RustSource::new("src/a.rs", text);
         let is_test = |name: &str| source.is_test(source.find(name)[0]);
-        assert_eq!(
-            ["fn a", "fn b", "fn c", "fn d", "fn e"].map(is_test),
-            [false, true, true, false, false]
-        );
+        assert_eq!(["fn a", "fn b", "fn c", "fn d", "fn e"].map(is_test), [false, true, true, false, false]);
         for path in ["tests/a.rs", "src/fold/tests.rs"] {
             assert!(RustSource::new(path, "fn a() {}").is_test(0), "{path}");
         }

@@ -47,10 +47,7 @@ struct Open {
 
 pub fn check(tree: &Tree) -> Vec<Finding> {
     let Some(text) = tree.text(DOCUMENT) else {
-        return vec![Finding::missing(
-            DOCUMENT,
-            "write it, with a table for each scenario",
-        )];
+        return vec![Finding::missing(DOCUMENT, "write it, with a table for each scenario")];
     };
     let scenarios = match toml::from_str::<BTreeMap<String, Scenario>>(text) {
         Ok(scenarios) => scenarios,
@@ -77,57 +74,26 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
 fn faults(tree: &Tree, scenario: &Scenario) -> Vec<(String, &'static str)> {
     let mut faults = Vec::new();
     if scenario.title.trim().is_empty() || scenario.steps.is_empty() {
-        faults.push((
-            "no title or no steps".to_owned(),
-            "say what happens and what must hold",
-        ));
+        faults.push(("no title or no steps".to_owned(), "say what happens and what must hold"));
     }
     // Keys sort as text, "10" before "2": only their set matters.
-    let expected: Vec<String> = (1..=scenario.steps.len())
-        .map(|number| number.to_string())
-        .collect();
-    if !expected
-        .iter()
-        .all(|number| scenario.steps.contains_key(number))
-    {
-        faults.push((
-            "the steps are not numbered 1, 2, 3 …".to_owned(),
-            "number them without a gap",
-        ));
+    let expected: Vec<String> = (1..=scenario.steps.len()).map(|number| number.to_string()).collect();
+    if !expected.iter().all(|number| scenario.steps.contains_key(number)) {
+        faults.push(("the steps are not numbered 1, 2, 3 …".to_owned(), "number them without a gap"));
     }
-    let is_covered = |number: &u32| {
-        scenario
-            .covered
-            .iter()
-            .any(|entry| entry.steps.contains(number))
-    };
-    let times_open = |number: &u32| {
-        scenario
-            .open
-            .iter()
-            .flat_map(|entry| &entry.steps)
-            .filter(|it| *it == number)
-            .count()
-    };
+    let is_covered = |number: &u32| scenario.covered.iter().any(|entry| entry.steps.contains(number));
+    let times_open =
+        |number: &u32| scenario.open.iter().flat_map(|entry| &entry.steps).filter(|it| *it == number).count();
     for number in scenario.steps.keys().filter_map(|key| key.parse().ok()) {
         match (is_covered(&number), times_open(&number)) {
             (true, 0) | (false, 1) => {}
-            (false, 0) => faults.push((
-                format!("step {number} is neither covered nor open"),
-                "name its test, or say why it is open",
-            )),
-            (true, _) => faults.push((
-                format!("step {number} is covered and open"),
-                "take it out of `open`",
-            )),
+            (false, 0) => faults
+                .push((format!("step {number} is neither covered nor open"), "name its test, or say why it is open")),
+            (true, _) => faults.push((format!("step {number} is covered and open"), "take it out of `open`")),
             (false, _) => faults.push((format!("step {number} is open twice"), "keep one reason")),
         }
     }
-    let named = scenario
-        .covered
-        .iter()
-        .flat_map(|it| &it.steps)
-        .chain(scenario.open.iter().flat_map(|it| &it.steps));
+    let named = scenario.covered.iter().flat_map(|it| &it.steps).chain(scenario.open.iter().flat_map(|it| &it.steps));
     for number in named.filter(|number| !scenario.steps.contains_key(&number.to_string())) {
         faults.push((format!("there is no step {number}"), "correct the number"));
     }
@@ -137,15 +103,8 @@ fn faults(tree: &Tree, scenario: &Scenario) -> Vec<(String, &'static str)> {
                 .map(|fault| (fault, "name a test that exists, or open the steps again")),
         );
     }
-    for entry in scenario
-        .open
-        .iter()
-        .filter(|entry| entry.why.trim().is_empty())
-    {
-        faults.push((
-            format!("steps {:?} are open without a reason", entry.steps),
-            "say why",
-        ));
+    for entry in scenario.open.iter().filter(|entry| entry.why.trim().is_empty()) {
+        faults.push((format!("steps {:?} are open without a reason", entry.steps), "say why"));
     }
     faults
 }
@@ -155,17 +114,9 @@ mod tests {
     use super::*;
 
     fn found(lists: &str) -> Vec<String> {
-        let text = format!(
-            "# Head.\n[EFF-01]\ntitle = \"t\"\n{lists}\n[EFF-01.steps]\n1 = \"a\"\n2 = \"b\"\n"
-        );
-        let tree = Tree::of(&[
-            ("tests/scenarios.toml", &text),
-            ("tests/a.rs", "//! A.\n#[test]\nfn works() {}\n"),
-        ]);
-        check(&tree)
-            .iter()
-            .map(|it| format!("{}: {}", it.line, it.what))
-            .collect()
+        let text = format!("# Head.\n[EFF-01]\ntitle = \"t\"\n{lists}\n[EFF-01.steps]\n1 = \"a\"\n2 = \"b\"\n");
+        let tree = Tree::of(&[("tests/scenarios.toml", &text), ("tests/a.rs", "//! A.\n#[test]\nfn works() {}\n")]);
+        check(&tree).iter().map(|it| format!("{}: {}", it.line, it.what)).collect()
     }
 
     #[test]
@@ -182,30 +133,15 @@ mod tests {
     #[test]
     fn steps_in_no_list_two_lists_or_none_that_exists_are_found() {
         for (lists, wanted) in [
-            (
-                "covered = []\nopen = [{ steps = [1], why = \"w\" }]",
-                "step 2 is neither covered nor open",
-            ),
+            ("covered = []\nopen = [{ steps = [1], why = \"w\" }]", "step 2 is neither covered nor open"),
             (
                 "covered = [{ steps = [1], test = \"works\" }]\nopen = [{ steps = [1, 2], why = \"w\" }]",
                 "step 1 is covered and open",
             ),
-            (
-                "covered = []\nopen = [{ steps = [1, 2, 2], why = \"w\" }]",
-                "step 2 is open twice",
-            ),
-            (
-                "covered = []\nopen = [{ steps = [1, 2, 3], why = \"w\" }]",
-                "there is no step 3",
-            ),
-            (
-                "covered = []\nopen = [{ steps = [1, 2], why = \" \" }]",
-                "steps [1, 2] are open without a reason",
-            ),
-            (
-                "covered = [{ steps = [1, 2], test = \"gone\" }]\nopen = []",
-                "no file has a test `gone`",
-            ),
+            ("covered = []\nopen = [{ steps = [1, 2, 2], why = \"w\" }]", "step 2 is open twice"),
+            ("covered = []\nopen = [{ steps = [1, 2, 3], why = \"w\" }]", "there is no step 3"),
+            ("covered = []\nopen = [{ steps = [1, 2], why = \" \" }]", "steps [1, 2] are open without a reason"),
+            ("covered = [{ steps = [1, 2], test = \"gone\" }]\nopen = []", "no file has a test `gone`"),
         ] {
             assert_eq!(found(lists), [format!("2: EFF-01: {wanted}")], "{lists}");
         }
@@ -221,10 +157,7 @@ mod tests {
     #[test]
     fn a_file_that_is_missing_or_not_in_the_format_is_found() {
         assert_eq!(check(&Tree::of(&[])).len(), 1);
-        let found = check(&Tree::of(&[(
-            "tests/scenarios.toml",
-            "[A-01]\ntitle = 1\n",
-        )]));
+        let found = check(&Tree::of(&[("tests/scenarios.toml", "[A-01]\ntitle = 1\n")]));
         assert_eq!((found.len(), found[0].line), (1, 2));
     }
 }

@@ -18,8 +18,7 @@ impl Tree {
         let root = workspace::root();
         let mut files = BTreeMap::new();
         for path in workspace::files()? {
-            let bytes =
-                std::fs::read(root.join(&path)).with_context(|| format!("cannot read {path}"))?;
+            let bytes = std::fs::read(root.join(&path)).with_context(|| format!("cannot read {path}"))?;
             files.insert(path, String::from_utf8(bytes).unwrap_or_default());
         }
         Ok(Tree { files })
@@ -28,12 +27,7 @@ impl Tree {
     /// A tree for tests.
     #[cfg(test)]
     pub fn of(files: &[(&str, &str)]) -> Tree {
-        Tree {
-            files: files
-                .iter()
-                .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
-                .collect(),
-        }
+        Tree { files: files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect() }
     }
 
     pub fn len(&self) -> usize {
@@ -46,9 +40,7 @@ impl Tree {
 
     /// Every file, sorted by path.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.files
-            .iter()
-            .map(|(path, text)| (path.as_str(), text.as_str()))
+        self.files.iter().map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
     /// The files whose name ends so.
@@ -60,10 +52,7 @@ impl Tree {
     pub fn holds(&self, path: &str) -> bool {
         path.is_empty()
             || self.files.contains_key(path)
-            || self.files.keys().any(|file| {
-                file.strip_prefix(path)
-                    .is_some_and(|rest| rest.starts_with('/'))
-            })
+            || self.files.keys().any(|file| file.strip_prefix(path).is_some_and(|rest| rest.starts_with('/')))
     }
 }
 
@@ -78,18 +67,8 @@ pub struct Finding {
 }
 
 impl Finding {
-    pub fn new(
-        path: &str,
-        line: usize,
-        what: impl Into<String>,
-        mend: impl Into<String>,
-    ) -> Finding {
-        Finding {
-            path: path.to_owned(),
-            line,
-            what: what.into(),
-            mend: mend.into(),
-        }
+    pub fn new(path: &str, line: usize, what: impl Into<String>, mend: impl Into<String>) -> Finding {
+        Finding { path: path.to_owned(), line, what: what.into(), mend: mend.into() }
     }
 
     /// For a document that a rule needs and that is not there.
@@ -100,21 +79,13 @@ impl Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            out,
-            "{}:{}: {}; {}",
-            self.path, self.line, self.what, self.mend
-        )
+        write!(out, "{}:{}: {}; {}", self.path, self.line, self.what, self.mend)
     }
 }
 
 /// The line, counted from 1, that a byte offset lies in.
 pub fn line_at(text: &str, offset: usize) -> usize {
-    text.bytes()
-        .take(offset)
-        .filter(|byte| *byte == b'\n')
-        .count()
-        + 1
+    text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
 }
 
 /// The first line, counted from 1, that the condition holds for; 1 if there is none.

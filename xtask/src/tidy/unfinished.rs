@@ -17,49 +17,19 @@ enum Place {
 }
 
 const REFUSED: &[(&str, Place, &str)] = &[
-    (
-        "todo!(",
-        Place::Anywhere,
-        "write it, or leave out what needs it",
-    ),
-    (
-        "unimplemented!(",
-        Place::Anywhere,
-        "write it, or leave out what needs it",
-    ),
+    ("todo!(", Place::Anywhere, "write it, or leave out what needs it"),
+    ("unimplemented!(", Place::Anywhere, "write it, or leave out what needs it"),
     ("dbg!(", Place::Anywhere, "remove it"),
     ("#[ignore", Place::Anywhere, "mend the test or delete it"),
-    (
-        "thread::sleep",
-        Place::InTests,
-        "wait for the event itself, or move the injected clock",
-    ),
-    (
-        "time::sleep",
-        Place::InTests,
-        "wait for the event itself, or move the injected clock",
-    ),
-    (
-        "time::sleep_until",
-        Place::InTests,
-        "wait for the event itself, or move the injected clock",
-    ),
-    (
-        "sleep(",
-        Place::InTests,
-        "wait for the event itself, or move the injected clock",
-    ),
-    (
-        ".unwrap()",
-        Place::OutsideTests,
-        "return the error, or say with `expect` why there is none",
-    ),
+    ("thread::sleep", Place::InTests, "wait for the event itself, or move the injected clock"),
+    ("time::sleep", Place::InTests, "wait for the event itself, or move the injected clock"),
+    ("time::sleep_until", Place::InTests, "wait for the event itself, or move the injected clock"),
+    ("sleep(", Place::InTests, "wait for the event itself, or move the injected clock"),
+    (".unwrap()", Place::OutsideTests, "return the error, or say with `expect` why there is none"),
 ];
 
 pub fn check(tree: &Tree) -> Vec<Finding> {
-    tree.ending(".rs")
-        .flat_map(|(path, text)| check_file(path, &RustSource::new(path, text)))
-        .collect()
+    tree.ending(".rs").flat_map(|(path, text)| check_file(path, &RustSource::new(path, text))).collect()
 }
 
 fn check_file(path: &str, source: &RustSource) -> Vec<Finding> {
@@ -72,11 +42,7 @@ fn check_file(path: &str, source: &RustSource) -> Vec<Finding> {
                 Place::OutsideTests => !source.is_test(offset),
             };
             if is_refused_here && !(*code == "sleep(" && is_another_sleep(&source.code[..offset])) {
-                let whereabouts = if *place == Place::InTests {
-                    " in a test"
-                } else {
-                    ""
-                };
+                let whereabouts = if *place == Place::InTests { " in a test" } else { "" };
                 let what = format!("`{code}`{whereabouts}");
                 findings.push(Finding::new(path, source.line(offset), what, *mend));
             }
@@ -88,8 +54,7 @@ fn check_file(path: &str, source: &RustSource) -> Vec<Finding> {
 /// Whether the `sleep` behind this code is a method or a function's definition: an injected clock has one, too.
 /// A path before it is either found by its own line above or is not the system's.
 fn is_another_sleep(before: &str) -> bool {
-    before.ends_with(['.', ':'])
-        || before.trim_end().rsplit(|letter| !is_word(letter)).next() == Some("fn")
+    before.ends_with(['.', ':']) || before.trim_end().rsplit(|letter| !is_word(letter)).next() == Some("fn")
 }
 
 #[cfg(test)]
@@ -102,13 +67,7 @@ mod tests {
 
     #[test]
     fn unfinished_code_is_found_everywhere() {
-        for text in [
-            "todo!()",
-            "unimplemented!(\"x\")",
-            "dbg!(x)",
-            "#[ignore]",
-            "#[ignore = \"slow\"]",
-        ] {
+        for text in ["todo!()", "unimplemented!(\"x\")", "dbg!(x)", "#[ignore]", "#[ignore = \"slow\"]"] {
             assert_eq!(found("crates/a/src/a.rs", text), 1, "{text}");
             assert_eq!(found("crates/a/tests/a.rs", text), 1, "{text}");
         }
@@ -116,22 +75,11 @@ mod tests {
 
     #[test]
     fn a_sleep_is_found_in_tests_only() {
-        for text in [
-            "std::thread::sleep(x)",
-            "tokio::time::sleep(x).await",
-            "time::sleep_until(x)",
-            "{ sleep(x) }",
-        ] {
+        for text in ["std::thread::sleep(x)", "tokio::time::sleep(x).await", "time::sleep_until(x)", "{ sleep(x) }"] {
             assert_eq!(found("crates/a/tests/a.rs", text), 1, "{text}");
             assert_eq!(found("crates/a/src/a.rs", text), 0, "{text}");
         }
-        assert_eq!(
-            found(
-                "crates/a/tests/a.rs",
-                "fn sleep(x) {}  clock.sleep(x); Clock::sleep(x); \"sleep(1)\""
-            ),
-            0
-        );
+        assert_eq!(found("crates/a/tests/a.rs", "fn sleep(x) {}  clock.sleep(x); Clock::sleep(x); \"sleep(1)\""), 0);
     }
 
     #[test]

@@ -84,10 +84,7 @@ fn pair(view: &View<'_>, group: &[&Settled], limit: u64) -> (Message, Message) {
         text: never_empty(shorten(&view.text(&settled.result), limit)),
         is_error: settled.how != How::Done,
     });
-    let calls = Message::Assistant {
-        text,
-        calls: calls.collect(),
-    };
+    let calls = Message::Assistant { text, calls: calls.collect() };
     (calls, Message::Results { results: results.collect() })
 }
 

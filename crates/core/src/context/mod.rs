@@ -128,19 +128,10 @@ pub fn assemble(
     let budget = Budget::of(checkpoint, definition);
     let system = system_text(definition, inputs);
     let tools: Vec<ToolSpec> = definition.tools.iter().map(spec).collect();
-    let mut request = Request {
-        system,
-        messages: Vec::new(),
-        tools,
-        max_output_tokens: definition.model.max_output_tokens,
-    };
+    let mut request =
+        Request { system, messages: Vec::new(), tools, max_output_tokens: definition.model.max_output_tokens };
     let fixed = estimate::bytes_of(&request).len() as u64;
-    let view = sections::View {
-        checkpoint,
-        definition,
-        inputs,
-        blobs,
-    };
+    let view = sections::View { checkpoint, definition, inputs, blobs };
     let mut room = budget.bytes.saturating_sub(fixed);
     // Shares are of what is left; when the sum comes out too large (escapes, framing), everything gets less.
     for _ in 0..8 {
@@ -152,19 +143,13 @@ pub fn assemble(
             manifest.budget = budget.tokens;
             manifest.sections.insert(
                 0,
-                SectionSize {
-                    section: "instructions and tools".to_owned(),
-                    tokens: budget.tokens_of(fixed),
-                },
+                SectionSize { section: "instructions and tools".to_owned(), tokens: budget.tokens_of(fixed) },
             );
             return Ok((request, manifest));
         }
         room = room / 2;
     }
-    Err(TooLarge {
-        needed: budget.tokens_of(estimate::bytes_of(&request).len() as u64),
-        budget: budget.tokens,
-    })
+    Err(TooLarge { needed: budget.tokens_of(estimate::bytes_of(&request).len() as u64), budget: budget.tokens })
 }
 
 fn compose(view: &sections::View<'_>, room: u64) -> (Vec<Message>, Manifest) {
@@ -175,10 +160,7 @@ fn compose(view: &sections::View<'_>, room: u64) -> (Vec<Message>, Manifest) {
     let mut first = after_texts;
     sections::completed(view, room, &exchange.shown, &mut first, &mut sizes);
     let closing = sections::closing(view, room, &exchange.shown, &mut sizes);
-    sizes.push(SectionSize {
-        section: "recent actions".to_owned(),
-        tokens: estimate::tokens(exchange.bytes),
-    });
+    sizes.push(SectionSize { section: "recent actions".to_owned(), tokens: estimate::tokens(exchange.bytes) });
     let mut messages = Vec::new();
     if exchange.messages.is_empty() {
         first.push_str(&closing);
@@ -187,9 +169,7 @@ fn compose(view: &sections::View<'_>, room: u64) -> (Vec<Message>, Manifest) {
         messages.push(Message::User { text: first });
         messages.extend(exchange.messages);
         if !closing.is_empty() {
-            messages.push(Message::User {
-                text: closing.trim_start().to_owned(),
-            });
+            messages.push(Message::User { text: closing.trim_start().to_owned() });
         }
     }
     let manifest = Manifest {
@@ -221,9 +201,5 @@ fn spec(tool: &ToolDefinition) -> ToolSpec {
         let description = "Only when the same effect as before is wanted once more: why.";
         properties.insert(REPEAT_REASON.to_owned(), json!({"type": "string", "description": description}));
     }
-    ToolSpec {
-        name: tool.name.clone(),
-        description: tool.description.clone(),
-        input,
-    }
+    ToolSpec { name: tool.name.clone(), description: tool.description.clone(), input }
 }

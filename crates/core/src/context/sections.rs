@@ -24,10 +24,7 @@ pub(super) struct View<'a> {
 impl View<'_> {
     /// A value as text; ill-formed UTF-8 is replaced, what was not loaded is empty.
     pub fn text(&self, stored: &Stored) -> String {
-        self.blobs
-            .get(&stored.digest)
-            .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
-            .unwrap_or_default()
+        self.blobs.get(&stored.digest).map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default()
     }
 }
 
@@ -55,10 +52,7 @@ fn put(into: &mut String, sizes: &mut Vec<SectionSize>, title: &str, body: &str,
     }
     let body = shorten(body.trim_end(), room);
     let _ = write!(into, "{}# {title}\n{body}\n", if into.is_empty() { "" } else { "\n" });
-    sizes.push(SectionSize {
-        section: title.to_lowercase(),
-        tokens: estimate::tokens(body.len() as u64),
-    });
+    sizes.push(SectionSize { section: title.to_lowercase(), tokens: estimate::tokens(body.len() as u64) });
 }
 
 /// The sections before the recent actions that don't depend on them.
@@ -137,7 +131,13 @@ fn without_headings(text: &str) -> String {
 }
 
 /// Completed actions that are not shown in full: newer ones a line each, older ones as counts.
-pub(super) fn completed(view: &View<'_>, room: u64, shown: &[Ordinal], into: &mut String, sizes: &mut Vec<SectionSize>) {
+pub(super) fn completed(
+    view: &View<'_>,
+    room: u64,
+    shown: &[Ordinal],
+    into: &mut String,
+    sizes: &mut Vec<SectionSize>,
+) {
     let room = share(room, COMPLETED);
     let mut lines: Vec<String> = Vec::new();
     let mut left = room;
@@ -228,7 +228,8 @@ fn errors(view: &View<'_>, shown: &[Ordinal]) -> String {
 }
 
 fn answers(view: &View<'_>, shown: &[Ordinal]) -> String {
-    let asked = |settled: &&Settled| settled.tool == "ask" && settled.how == How::Done && !shown.contains(&settled.ordinal);
+    let asked =
+        |settled: &&Settled| settled.tool == "ask" && settled.how == How::Done && !shown.contains(&settled.ordinal);
     view.checkpoint.recent.iter().filter(asked).fold(String::new(), |mut text, settled| {
         let arguments: Value = serde_json::from_str(&view.text(&settled.arguments)).unwrap_or(Value::Null);
         let question = arguments.get("question").and_then(Value::as_str).unwrap_or_default();

@@ -45,11 +45,7 @@ pub fn after_unknown(sent: Sent, now: Timestamp) -> AfterUnknown {
         Class::Read | Class::Idempotent => AfterUnknown::RunAgain,
         Class::Keyed => {
             let valid = now < sent.first.plus_ms(sent.key_valid_for_ms);
-            if valid && sent.attempts < sent.max_attempts {
-                AfterUnknown::SendAgain
-            } else {
-                AfterUnknown::Doubt
-            }
+            if valid && sent.attempts < sent.max_attempts { AfterUnknown::SendAgain } else { AfterUnknown::Doubt }
         }
         Class::Checkable => AfterUnknown::LookUp(sent.last_possible.plus_ms(sent.settles_after_ms)),
         Class::Unsafe => AfterUnknown::Doubt,

@@ -1,7 +1,9 @@
 //! Actions: gates, attempts, outcomes. Each function is one row of the state machine.
 
 use super::Checked;
-use crate::checkpoint::{Action, ActionState, CLOSED_REQUESTS, Checkpoint, ClosedRequest, Closing, How, Repeats, Settled};
+use crate::checkpoint::{
+    Action, ActionState, CLOSED_REQUESTS, Checkpoint, ClosedRequest, Closing, How, Repeats, Settled,
+};
 use crate::digest::Digest;
 use crate::event::{
     ActionApproved, ActionDenied, ActionFinished, ActionProposed, ActionRefused, ActionWithdrawn, AttemptNotSent,
@@ -13,20 +15,12 @@ use crate::ids::Ordinal;
 use crate::quota::Amounts;
 use crate::value::{Stored, ValueRef};
 
-const ONE_CALL: Amounts = Amounts {
-    input_tokens: 0,
-    output_tokens: 0,
-    usd_micro: 0,
-    model_calls: 0,
-    tool_calls: 1,
-};
+const ONE_CALL: Amounts = Amounts { input_tokens: 0, output_tokens: 0, usd_micro: 0, model_calls: 0, tool_calls: 1 };
 
 pub(super) fn proposed(checkpoint: &mut Checkpoint, seq: u64, event: &ActionProposed) -> Checked {
     let decision = place(checkpoint, event.ordinal)?;
     let state = match &event.gate {
-        Gate::Open => ActionState::Ready {
-            not_before: checkpoint.at,
-        },
+        Gate::Open => ActionState::Ready { not_before: checkpoint.at },
         gate => ActionState::Gated { gate: gate.clone() },
     };
     if event.counted {
@@ -93,11 +87,7 @@ pub(super) fn started(checkpoint: &mut Checkpoint, epoch: u64, event: &AttemptSt
     let first = action.first_sent.is_none();
     action.attempts = event.attempt;
     action.first_sent.get_or_insert(now);
-    action.state = ActionState::Open {
-        attempt: event.attempt,
-        epoch,
-        send_by: event.send_by,
-    };
+    action.state = ActionState::Open { attempt: event.attempt, epoch, send_by: event.send_by };
     if first {
         let key = action.key.clone().unwrap_or_default();
         checkpoint.effect_log.add(&[&event.ordinal.0.to_le_bytes(), key.as_bytes()]);
@@ -140,9 +130,7 @@ pub(super) fn not_sent(checkpoint: &mut Checkpoint, seq: u64, event: &AttemptNot
         // The key's validity counts from the first send, and there was none.
         action.first_sent = None;
     }
-    action.state = ActionState::Ready {
-        not_before: event.not_before,
-    };
+    action.state = ActionState::Ready { not_before: event.not_before };
     log_error(checkpoint, seq, ErrorKind::Tool, Some(event.ordinal), event.text);
     Ok(())
 }
@@ -172,17 +160,20 @@ pub(super) fn looked_up(checkpoint: &mut Checkpoint, seq: u64, event: &LookupInc
     move_on(checkpoint, seq, event.ordinal, attempt, event.next, event.text)
 }
 
-fn move_on(checkpoint: &mut Checkpoint, seq: u64, ordinal: Ordinal, attempt: u32, next: UnknownNext, text: ValueRef) -> Checked {
+fn move_on(
+    checkpoint: &mut Checkpoint,
+    seq: u64,
+    ordinal: Ordinal,
+    attempt: u32,
+    next: UnknownNext,
+    text: ValueRef,
+) -> Checked {
     let since = checkpoint.at;
     let action = pending(checkpoint, ordinal)?;
     action.state = match next {
         UnknownNext::Again(not_before) => ActionState::Ready { not_before },
         UnknownNext::LookUp(not_before) => ActionState::LookUp { not_before, attempt },
-        UnknownNext::Doubt => ActionState::Doubt {
-            since,
-            attempt,
-            text: Stored::at(text, seq),
-        },
+        UnknownNext::Doubt => ActionState::Doubt { since, attempt, text: Stored::at(text, seq) },
     };
     Ok(())
 }
@@ -212,10 +203,7 @@ pub(super) fn resolved(checkpoint: &mut Checkpoint, seq: u64, event: &DoubtResol
 pub(super) fn approved(checkpoint: &mut Checkpoint, event: &ActionApproved) -> Checked {
     let now = checkpoint.at;
     let action = pending(checkpoint, event.ordinal)?;
-    let ActionState::Gated {
-        gate: Gate::Approval(request),
-    } = action.state.clone()
-    else {
+    let ActionState::Gated { gate: Gate::Approval(request) } = action.state.clone() else {
         return Err("no approval of it is asked");
     };
     action.approved_by = Some(event.by.clone());
@@ -227,10 +215,7 @@ pub(super) fn approved(checkpoint: &mut Checkpoint, event: &ActionApproved) -> C
 
 pub(super) fn denied(checkpoint: &mut Checkpoint, seq: u64, event: &ActionDenied) -> Checked {
     let action = pending(checkpoint, event.ordinal)?;
-    let ActionState::Gated {
-        gate: Gate::Approval(request) | Gate::Answer(request),
-    } = action.state.clone()
-    else {
+    let ActionState::Gated { gate: Gate::Approval(request) | Gate::Answer(request) } = action.state.clone() else {
         return Err("no word on it is asked");
     };
     let how = match event.why {
@@ -244,10 +229,7 @@ pub(super) fn denied(checkpoint: &mut Checkpoint, seq: u64, event: &ActionDenied
 
 pub(super) fn answered(checkpoint: &mut Checkpoint, seq: u64, event: &QuestionAnswered) -> Checked {
     let action = pending(checkpoint, event.ordinal)?;
-    let ActionState::Gated {
-        gate: Gate::Answer(request),
-    } = action.state.clone()
-    else {
+    let ActionState::Gated { gate: Gate::Answer(request) } = action.state.clone() else {
         return Err("no question of it is open");
     };
     close(checkpoint, request.name, event.ordinal, Closing::Answered, Some(event.by.clone()), event.answer.digest);
@@ -257,9 +239,9 @@ pub(super) fn answered(checkpoint: &mut Checkpoint, seq: u64, event: &QuestionAn
 pub(super) fn withdrawn(checkpoint: &mut Checkpoint, seq: u64, event: &ActionWithdrawn) -> Checked {
     let action = pending(checkpoint, event.ordinal)?;
     match action.state.clone() {
-        ActionState::Gated {
-            gate: Gate::Approval(request) | Gate::Answer(request),
-        } => close(checkpoint, request.name, event.ordinal, Closing::Withdrawn, None, Digest::default()),
+        ActionState::Gated { gate: Gate::Approval(request) | Gate::Answer(request) } => {
+            close(checkpoint, request.name, event.ordinal, Closing::Withdrawn, None, Digest::default())
+        }
         ActionState::Gated { .. } => {}
         ActionState::Ready { .. } if action.class.is_repeatable() || action.first_sent.is_none() => {}
         _ => return Err("an attempt may have been sent"),
@@ -286,7 +268,14 @@ fn pending(checkpoint: &mut Checkpoint, ordinal: Ordinal) -> Result<&mut Action,
 }
 
 /// Moves an action to the settled ones, and draws what follows from it: quota, evidence, the decision's end.
-fn settle(checkpoint: &mut Checkpoint, seq: u64, ordinal: Ordinal, how: How, by: Option<SettledBy>, result: ValueRef) -> Checked {
+fn settle(
+    checkpoint: &mut Checkpoint,
+    seq: u64,
+    ordinal: Ordinal,
+    how: How,
+    by: Option<SettledBy>,
+    result: ValueRef,
+) -> Checked {
     let Some(action) = checkpoint.pending.remove(&ordinal) else {
         return Err("no such action is pending");
     };
@@ -373,13 +362,7 @@ fn close_decision(checkpoint: &mut Checkpoint) {
 }
 
 fn close(checkpoint: &mut Checkpoint, name: Digest, ordinal: Ordinal, how: Closing, by: Option<String>, word: Digest) {
-    checkpoint.closed_requests.push_back(ClosedRequest {
-        name,
-        ordinal,
-        how,
-        by,
-        word,
-    });
+    checkpoint.closed_requests.push_back(ClosedRequest { name, ordinal, how, by, word });
     while checkpoint.closed_requests.len() > CLOSED_REQUESTS {
         checkpoint.closed_requests.pop_front();
     }

@@ -2,7 +2,9 @@
 
 use super::Checked;
 use crate::checkpoint::{Checkpoint, DecisionText, OpenCall, OpenDecision, RECENT_TEXTS};
-use crate::event::{CallAnswered, CallFailed, CallFailure, CallLost, CallReserved, DecisionOpened, ErrorKind, HandedOver};
+use crate::event::{
+    CallAnswered, CallFailed, CallFailure, CallLost, CallReserved, DecisionOpened, ErrorKind, HandedOver,
+};
 use crate::fold::state::log_error;
 use crate::quota::Amounts;
 use crate::value::Stored;
@@ -18,11 +20,7 @@ pub(super) fn reserved(checkpoint: &mut Checkpoint, seq: u64, epoch: u64, event:
         return Err("the call's number does not follow");
     }
     checkpoint.model.calls = event.call;
-    checkpoint.model.open = Some(OpenCall {
-        call: event.call,
-        amounts: event.amounts,
-        epoch,
-    });
+    checkpoint.model.open = Some(OpenCall { call: event.call, amounts: event.amounts, epoch });
     checkpoint.model.last_request = event.request;
     checkpoint.model.last_manifest = Some(Stored::at(event.manifest, seq));
     checkpoint.quota.reserve(event.amounts);
@@ -81,19 +79,12 @@ pub(super) fn decided(checkpoint: &mut Checkpoint, seq: u64, event: &DecisionOpe
     let model = &mut checkpoint.model;
     model.decisions = event.decision;
     if let Some(text) = event.text {
-        model.texts.push_back(DecisionText {
-            decision: event.decision,
-            text: Stored::at(text, seq),
-        });
+        model.texts.push_back(DecisionText { decision: event.decision, text: Stored::at(text, seq) });
         while model.texts.len() > RECENT_TEXTS {
             model.texts.pop_front();
         }
     }
-    checkpoint.decision = Some(OpenDecision {
-        decision: event.decision,
-        actions: Vec::new(),
-        expected: event.actions,
-    });
+    checkpoint.decision = Some(OpenDecision { decision: event.decision, actions: Vec::new(), expected: event.actions });
     Ok(())
 }
 

@@ -18,10 +18,7 @@ use crate::value::Stored;
 ///
 /// `run.illegal_event` when two milestones share a name.
 pub fn begin(started: &RunStarted, at: Timestamp) -> Result<Checkpoint> {
-    let key = RunKey {
-        namespace: started.namespace.clone(),
-        run: started.run.clone(),
-    };
+    let key = RunKey { namespace: started.namespace.clone(), run: started.run.clone() };
     let planned = started.milestones.iter().map(|milestone| Milestone {
         id: milestone.id.clone(),
         title: None,
@@ -43,10 +40,7 @@ pub fn begin(started: &RunStarted, at: Timestamp) -> Result<Checkpoint> {
         phase: Phase::Active,
         plan: planned.collect(),
         notes: BTreeMap::new(),
-        model: ModelState {
-            estimate_permille: 1000,
-            ..ModelState::default()
-        },
+        model: ModelState { estimate_permille: 1000, ..ModelState::default() },
         decision: None,
         last_ordinal: 0,
         pending: BTreeMap::new(),
@@ -78,11 +72,7 @@ pub(super) fn stopped(checkpoint: &mut Checkpoint, seq: u64, event: &RunStopped)
     if checkpoint.phase != Phase::Active {
         return Err("only an active run stops");
     }
-    checkpoint.phase = Phase::Stopped {
-        reason: event.reason,
-        text: Stored::at(event.text, seq),
-        since: checkpoint.at,
-    };
+    checkpoint.phase = Phase::Stopped { reason: event.reason, text: Stored::at(event.text, seq), since: checkpoint.at };
     Ok(())
 }
 
@@ -99,9 +89,7 @@ pub(super) fn resumed(checkpoint: &mut Checkpoint, _event: &RunResumed) -> Check
     checkpoint.repeats = Repeats::default();
     let now = checkpoint.at;
     for action in checkpoint.pending.values_mut() {
-        if let ActionState::Gated {
-            gate: Gate::Approval(request) | Gate::Answer(request),
-        } = &mut action.state
+        if let ActionState::Gated { gate: Gate::Approval(request) | Gate::Answer(request) } = &mut action.state
             && request.expires_at.is_some_and(|expires_at| expires_at <= now)
         {
             request.expires_at = request.window_ms.map(|window_ms| now.plus_ms(window_ms));
@@ -123,17 +111,10 @@ pub(super) fn cancel_requested(checkpoint: &mut Checkpoint, seq: u64, event: &Ca
 }
 
 pub(super) fn ended(checkpoint: &mut Checkpoint, seq: u64, event: &RunEnded) -> Checked {
-    let unsettled = checkpoint
-        .pending
-        .values()
-        .any(|action| !matches!(action.state, ActionState::Doubt { .. }));
+    let unsettled = checkpoint.pending.values().any(|action| !matches!(action.state, ActionState::Doubt { .. }));
     if unsettled {
         return Err("an action is not settled");
     }
-    checkpoint.phase = Phase::Ended {
-        ending: event.ending,
-        text: Stored::at(event.text, seq),
-        since: checkpoint.at,
-    };
+    checkpoint.phase = Phase::Ended { ending: event.ending, text: Stored::at(event.text, seq), since: checkpoint.at };
     Ok(())
 }

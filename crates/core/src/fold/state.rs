@@ -42,13 +42,9 @@ pub(super) fn artifact_saved(checkpoint: &mut Checkpoint, seq: u64, event: &Arti
         &event.version.to_le_bytes(),
         event.content.digest.as_bytes(),
     ]);
-    checkpoint.artifacts.insert(
-        event.name.clone(),
-        Artifact {
-            version: event.version,
-            content: Stored::at(event.content, seq),
-        },
-    );
+    checkpoint
+        .artifacts
+        .insert(event.name.clone(), Artifact { version: event.version, content: Stored::at(event.content, seq) });
     forget_old_artifacts(checkpoint);
     Ok(())
 }
@@ -83,14 +79,15 @@ pub(super) fn artifact_shown(checkpoint: &mut Checkpoint, event: &ArtifactShown)
 }
 
 /// Counts an error and keeps it among the newest.
-pub(super) fn log_error(checkpoint: &mut Checkpoint, seq: u64, kind: ErrorKind, ordinal: Option<Ordinal>, text: ValueRef) {
+pub(super) fn log_error(
+    checkpoint: &mut Checkpoint,
+    seq: u64,
+    kind: ErrorKind,
+    ordinal: Option<Ordinal>,
+    text: ValueRef,
+) {
     *checkpoint.error_counts.entry(kind).or_default() += 1;
-    checkpoint.errors.push_back(ErrorEntry {
-        kind,
-        ordinal,
-        text: Stored::at(text, seq),
-        at: checkpoint.at,
-    });
+    checkpoint.errors.push_back(ErrorEntry { kind, ordinal, text: Stored::at(text, seq), at: checkpoint.at });
     while checkpoint.errors.len() > checkpoint.limits.recent_errors as usize {
         checkpoint.errors.pop_front();
     }

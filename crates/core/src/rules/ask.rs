@@ -24,7 +24,12 @@ pub fn request_digest(request: &Request) -> Digest {
 /// # Errors
 ///
 /// `run.illegal_event` when the state contradicts itself.
-pub fn reserve(draft: &mut Draft, definition: &Definition, request: &Request, manifest: &Manifest) -> Result<Option<u64>> {
+pub fn reserve(
+    draft: &mut Draft,
+    definition: &Definition,
+    request: &Request,
+    manifest: &Manifest,
+) -> Result<Option<u64>> {
     let input_tokens = manifest.tokens;
     let output_tokens = request.max_output_tokens;
     let amounts = Amounts {
@@ -36,20 +41,12 @@ pub fn reserve(draft: &mut Draft, definition: &Definition, request: &Request, ma
     };
     if let Some(quota) = draft.checkpoint().quota.refuses(amounts) {
         let text = draft.put(format!("the quota {quota} has no room for another call of the model"));
-        draft.push(Event::RunStopped(RunStopped {
-            reason: StopReason::Quota,
-            text,
-        }))?;
+        draft.push(Event::RunStopped(RunStopped { reason: StopReason::Quota, text }))?;
         return Ok(None);
     }
     let call = draft.checkpoint().model.calls + 1;
     let manifest = draft.put(manifest.to_bytes());
-    draft.push(Event::CallReserved(CallReserved {
-        call,
-        amounts,
-        request: request_digest(request),
-        manifest,
-    }))?;
+    draft.push(Event::CallReserved(CallReserved { call, amounts, request: request_digest(request), manifest }))?;
     Ok(Some(call))
 }
 
@@ -58,17 +55,19 @@ pub fn reserve(draft: &mut Draft, definition: &Definition, request: &Request, ma
 /// # Errors
 ///
 /// `run.illegal_event` when the state contradicts itself.
-pub fn fail(draft: &mut Draft, definition: &Definition, call: u64, why: CallFailure, said: &str, wait_ms: Option<u64>) -> Result<()> {
+pub fn fail(
+    draft: &mut Draft,
+    definition: &Definition,
+    call: u64,
+    why: CallFailure,
+    said: &str,
+    wait_ms: Option<u64>,
+) -> Result<()> {
     let attempt = draft.checkpoint().model.failed_in_row + 1;
     let wait_ms = wait_ms.unwrap_or_else(|| backoff_ms(draft.checkpoint().run.as_str(), call, attempt));
     let not_before = draft.now().plus_ms(if why == CallFailure::TooLong { 0 } else { wait_ms });
     let text = draft.put(said);
-    draft.push(Event::CallFailed(CallFailed {
-        call,
-        why,
-        text,
-        not_before,
-    }))?;
+    draft.push(Event::CallFailed(CallFailed { call, why, text, not_before }))?;
     let reason = match why {
         CallFailure::Rejected => StopReason::Model,
         // The smaller request is tried once.

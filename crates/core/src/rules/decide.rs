@@ -80,11 +80,7 @@ pub fn decide(draft: &mut Draft, question: &Question<'_>) -> Result<()> {
     charge(draft, question, whole.is_some() || !sound)?;
     if let Some(fault) = whole {
         let text = draft.put(fault);
-        draft.push(Event::ErrorLogged(ErrorLogged {
-            kind: ErrorKind::Reply,
-            ordinal: None,
-            text,
-        }))?;
+        draft.push(Event::ErrorLogged(ErrorLogged { kind: ErrorKind::Reply, ordinal: None, text }))?;
         return stop_if_misbehaving(draft, question);
     }
     let text = (!reply.text.is_empty()).then(|| draft.put(reply.text.as_str()));
@@ -108,11 +104,14 @@ pub fn decide(draft: &mut Draft, question: &Question<'_>) -> Result<()> {
 /// Why nothing of a reply may be executed.
 fn whole_fault(reply: &Reply) -> Option<String> {
     match reply.stop {
-        ModelStop::OutputLimit => Some("the reply was cut off at the output limit; nothing of it was done. Say less at once.".to_owned()),
-        ModelStop::Refused => Some(format!("the model refused: {}", shortened(&reply.text))),
-        _ if reply.calls.is_empty() => {
-            Some("the reply had no tool call; every reply has to make at least one. To end the run call `finish`.".to_owned())
+        ModelStop::OutputLimit => {
+            Some("the reply was cut off at the output limit; nothing of it was done. Say less at once.".to_owned())
         }
+        ModelStop::Refused => Some(format!("the model refused: {}", shortened(&reply.text))),
+        _ if reply.calls.is_empty() => Some(
+            "the reply had no tool call; every reply has to make at least one. To end the run call `finish`."
+                .to_owned(),
+        ),
         _ => None,
     }
 }
@@ -147,10 +146,7 @@ fn stop_if_misbehaving(draft: &mut Draft, question: &Question<'_>) -> Result<()>
         return Ok(());
     }
     let text = draft.put(format!("{faulty} replies in a row had nothing that could be done; the error log says why"));
-    draft.push(Event::RunStopped(RunStopped {
-        reason: StopReason::Model,
-        text,
-    }))
+    draft.push(Event::RunStopped(RunStopped { reason: StopReason::Model, text }))
 }
 
 fn judge<'a>(question: &Question<'a>, at: usize, call: &Call) -> Judged<'a> {
@@ -225,12 +221,14 @@ fn refuse(draft: &mut Draft, call: &Call, kind: RefusalKind, why: &str) -> Resul
 fn propose(draft: &mut Draft, question: &Question<'_>, call: &Call, sound: Sound<'_>) -> Result<()> {
     let tool = sound.tool;
     let counted = !matches!(tool.kind, ToolKind::State { .. });
-    let one = Amounts {
-        tool_calls: 1,
-        ..Amounts::default()
-    };
+    let one = Amounts { tool_calls: 1, ..Amounts::default() };
     if counted && let Some(quota) = draft.checkpoint().quota.refuses(one) {
-        return refuse(draft, call, RefusalKind::Quota, &format!("the quota {quota} has no room for another call of a tool"));
+        return refuse(
+            draft,
+            call,
+            RefusalKind::Quota,
+            &format!("the quota {quota} has no room for another call of a tool"),
+        );
     }
     let run = draft.checkpoint().key();
     let ordinal = Ordinal(draft.checkpoint().last_ordinal + 1);

@@ -10,8 +10,8 @@ use crate::effect::Seen;
 use crate::effect::identity::{effect_key, request_name};
 use crate::error::{Error, Result};
 use crate::event::{
-    ActionApproved, ActionDenied, ActionFinished, ActionProposed, CancelRequested, DeniedBy, DoubtResolved, Event, Gate,
-    InboxRead, QuestionAnswered, Request, Resolution, RunResumed, SettledBy, StopReason,
+    ActionApproved, ActionDenied, ActionFinished, ActionProposed, CancelRequested, DeniedBy, DoubtResolved, Event,
+    Gate, InboxRead, QuestionAnswered, Request, Resolution, RunResumed, SettledBy, StopReason,
 };
 use crate::ids::Ordinal;
 
@@ -157,8 +157,9 @@ impl Message {
     ///
     /// `store.undecodable` when the bytes are no message.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        minicbor::decode(bytes)
-            .map_err(|error| Error::new("store.undecodable", format!("a message can't be read: {error}"), "use a newer lodestep"))
+        minicbor::decode(bytes).map_err(|error| {
+            Error::new("store.undecodable", format!("a message can't be read: {error}"), "use a newer lodestep")
+        })
     }
 
     /// Must no intent be committed while this is unread?
@@ -208,12 +209,8 @@ fn apply(draft: &mut Draft, message: &Message) -> Result<Verdict> {
             match open_request(draft, request) {
                 Ok((action, _)) => {
                     let text = draft.put(text);
-                    let denied = ActionDenied {
-                        ordinal: action.ordinal,
-                        why: DeniedBy::Person,
-                        by: Some(by.clone()),
-                        text,
-                    };
+                    let denied =
+                        ActionDenied { ordinal: action.ordinal, why: DeniedBy::Person, by: Some(by.clone()), text };
                     accept(draft, [Event::ActionDenied(denied)])
                 }
                 Err(closed) => Ok(closed_verdict(closed, Closing::Denied, Digest::of(text.as_bytes()))),
@@ -221,19 +218,18 @@ fn apply(draft: &mut Draft, message: &Message) -> Result<Verdict> {
         }
         Word::Answer { request, value } => match open_request(draft, request) {
             Ok((action, Gate::Answer(_))) => answer(draft, &action, by, value),
-            Ok(_) => refused("request.is_an_approval", "this request is an approval", "use `lodestep approve` or `lodestep deny`"),
+            Ok(_) => refused(
+                "request.is_an_approval",
+                "this request is an approval",
+                "use `lodestep approve` or `lodestep deny`",
+            ),
             Err(closed) => Ok(closed_verdict(closed, Closing::Answered, Digest::of(value.as_bytes()))),
         },
         Word::Cancel { reason } => cancel(draft, by, reason),
         Word::Resume => resume(draft, by, false),
         Word::Release => resume(draft, by, true),
         Word::Resolve { ordinal, became } => resolve(draft, by, *ordinal, became),
-        Word::LateOutcome {
-            ordinal,
-            attempt,
-            ok,
-            result,
-        } => late_outcome(draft, *ordinal, *attempt, *ok, result),
+        Word::LateOutcome { ordinal, attempt, ok, result } => late_outcome(draft, *ordinal, *attempt, *ok, result),
     }
 }
 
@@ -249,19 +245,14 @@ fn refused(code: &'static str, what: impl Into<String>, next: impl Into<String>)
 }
 
 fn approved(ordinal: Ordinal, by: &str) -> Event {
-    Event::ActionApproved(ActionApproved {
-        ordinal,
-        by: by.to_owned(),
-    })
+    Event::ActionApproved(ActionApproved { ordinal, by: by.to_owned() })
 }
 
 /// The action and gate of an open request, or what is known of one that is over.
 fn open_request(draft: &Draft, request: &Digest) -> std::result::Result<(Action, Gate), Option<ClosedRequest>> {
     let checkpoint = draft.checkpoint();
     let named = |action: &&Action| match &action.state {
-        ActionState::Gated {
-            gate: Gate::Approval(asked) | Gate::Answer(asked),
-        } => asked.name == *request,
+        ActionState::Gated { gate: Gate::Approval(asked) | Gate::Answer(asked) } => asked.name == *request,
         _ => false,
     };
     let over = matches!(checkpoint.phase, Phase::Cancelling { .. } | Phase::Ended { .. });
@@ -320,11 +311,7 @@ fn closed_verdict(closed: Option<ClosedRequest>, wanted: Closing, word: Digest) 
 
 fn answer(draft: &mut Draft, action: &Action, by: &str, value: &str) -> Result<Verdict> {
     let answer = draft.put(value);
-    let event = QuestionAnswered {
-        ordinal: action.ordinal,
-        by: by.to_owned(),
-        answer,
-    };
+    let event = QuestionAnswered { ordinal: action.ordinal, by: by.to_owned(), answer };
     accept(draft, [Event::QuestionAnswered(event)])
 }
 
@@ -357,16 +344,8 @@ fn edit(draft: &mut Draft, old: &Action, by: &str, arguments: &[u8], same: Optio
         counted: old.counted,
     };
     let text = draft.put(format!("a person changed the arguments: action {ordinal} is done in its place"));
-    let denied = ActionDenied {
-        ordinal: old.ordinal,
-        why: DeniedBy::Edit,
-        by: Some(by.to_owned()),
-        text,
-    };
-    accept(
-        draft,
-        [Event::ActionProposed(proposed), Event::ActionDenied(denied), approved(ordinal, by)],
-    )
+    let denied = ActionDenied { ordinal: old.ordinal, why: DeniedBy::Edit, by: Some(by.to_owned()), text };
+    accept(draft, [Event::ActionProposed(proposed), Event::ActionDenied(denied), approved(ordinal, by)])
 }
 
 fn cancel(draft: &mut Draft, by: &str, reason: &str) -> Result<Verdict> {
@@ -380,11 +359,7 @@ fn cancel(draft: &mut Draft, by: &str, reason: &str) -> Result<Verdict> {
             let grace_until = draft.now().plus_ms(CANCEL_GRACE_MS);
             let text = if reason.is_empty() { format!("cancelled by {by}") } else { reason.to_owned() };
             let reason = draft.put(text);
-            let event = CancelRequested {
-                by: by.to_owned(),
-                reason,
-                grace_until,
-            };
+            let event = CancelRequested { by: by.to_owned(), reason, grace_until };
             accept(draft, [Event::CancelRequested(event)])
         }
     }
@@ -438,11 +413,7 @@ fn resolve(draft: &mut Draft, by: &str, ordinal: Ordinal, became: &Became) -> Re
             Resolution::Abandoned(draft.put(format!("given up by a person, whether it happened is unknown: {reason}")))
         }
     };
-    let event = DoubtResolved {
-        ordinal,
-        by: by.to_owned(),
-        resolution,
-    };
+    let event = DoubtResolved { ordinal, by: by.to_owned(), resolution };
     accept(draft, [Event::DoubtResolved(event)])
 }
 
@@ -485,13 +456,7 @@ fn late_outcome(draft: &mut Draft, ordinal: Ordinal, attempt: u32, ok: bool, res
     }
     let text = if result.is_empty() { b"done; it said nothing".to_vec() } else { result.to_vec() };
     let result = draft.put(text);
-    let event = ActionFinished {
-        ordinal,
-        attempt,
-        ok,
-        result,
-        by: SettledBy::LateReport,
-    };
+    let event = ActionFinished { ordinal, attempt, ok, result, by: SettledBy::LateReport };
     accept(draft, [Event::ActionFinished(event)])
 }
 
@@ -502,10 +467,5 @@ pub fn late_word(ordinal: Ordinal, attempt: u32, seen: Seen, result: Vec<u8>) ->
         Seen::Refused => false,
         _ => return None,
     };
-    Some(Word::LateOutcome {
-        ordinal,
-        attempt,
-        ok,
-        result,
-    })
+    Some(Word::LateOutcome { ordinal, attempt, ok, result })
 }

@@ -69,9 +69,11 @@ fn expire(draft: &mut Draft) -> Result<()> {
         .pending
         .values()
         .filter_map(|action| match &action.state {
-            ActionState::Gated {
-                gate: Gate::Approval(request) | Gate::Answer(request),
-            } if request.expires_at.is_some_and(|at| at <= now) => Some((action.ordinal, request.on_expiry)),
+            ActionState::Gated { gate: Gate::Approval(request) | Gate::Answer(request) }
+                if request.expires_at.is_some_and(|at| at <= now) =>
+            {
+                Some((action.ordinal, request.on_expiry))
+            }
             _ => None,
         })
         .collect();
@@ -114,7 +116,9 @@ fn follow_same(draft: &mut Draft) -> Result<()> {
         let first = draft.checkpoint().settled(of).map(|settled| (settled.how, settled.result.value()));
         let (ok, result) = match first {
             Some((How::Done, result)) => (true, result),
-            Some(_) => (false, draft.put(format!("it is the same call as action {of}, which was not done; see its result"))),
+            Some(_) => {
+                (false, draft.put(format!("it is the same call as action {of}, which was not done; see its result")))
+            }
             None => (true, draft.put(format!("it is the same call as action {of}, which is settled"))),
         };
         draft.push(Event::ActionFinished(ActionFinished {
@@ -152,10 +156,7 @@ fn judge_finish(draft: &mut Draft, definition: &Definition) -> Result<()> {
     finish_core(draft, ordinal, false, result)?;
     draft.push(Event::FinishRefused(FinishRefused { ordinal }))?;
     if draft.checkpoint().refused_finishes >= draft.checkpoint().limits.refused_finishes {
-        return draft.push(Event::RunStopped(RunStopped {
-            reason: StopReason::Completion,
-            text: result,
-        }));
+        return draft.push(Event::RunStopped(RunStopped { reason: StopReason::Completion, text: result }));
     }
     // A second finish of the same decision is judged too.
     judge_finish(draft, definition)
@@ -166,20 +167,11 @@ fn end_if_settled(draft: &mut Draft, definition: &Definition, ordinal: Ordinal) 
         return judge_finish(draft, definition);
     }
     let text = draft.put(format!("action {ordinal} finished the run and its criteria hold"));
-    draft.push(Event::RunEnded(RunEnded {
-        ending: Ending::Completed,
-        text,
-    }))
+    draft.push(Event::RunEnded(RunEnded { ending: Ending::Completed, text }))
 }
 
 fn finish_core(draft: &mut Draft, ordinal: Ordinal, ok: bool, result: crate::value::ValueRef) -> Result<()> {
-    draft.push(Event::ActionFinished(ActionFinished {
-        ordinal,
-        attempt: 0,
-        ok,
-        result,
-        by: SettledBy::Core,
-    }))
+    draft.push(Event::ActionFinished(ActionFinished { ordinal, attempt: 0, ok, result, by: SettledBy::Core }))
 }
 
 /// The deadline, and a run that does the same thing over and over.
@@ -218,10 +210,7 @@ fn start_attempts(draft: &mut Draft, definition: &Definition, hands: Hands) -> R
     for action in ready {
         if let Some(why) = forbidden(definition, &action, now) {
             let text = draft.put(why);
-            draft.push(Event::ActionWithdrawn(ActionWithdrawn {
-                ordinal: action.ordinal,
-                text,
-            }))?;
+            draft.push(Event::ActionWithdrawn(ActionWithdrawn { ordinal: action.ordinal, text }))?;
             continue;
         }
         draft.push(Event::AttemptStarted(AttemptStarted {
@@ -284,10 +273,7 @@ fn wind_up(draft: &mut Draft) -> Result<()> {
         Phase::Cancelling { reason, .. } => reason.value(),
         _ => return Ok(()),
     };
-    draft.push(Event::RunEnded(RunEnded {
-        ending: Ending::Cancelled,
-        text,
-    }))
+    draft.push(Event::RunEnded(RunEnded { ending: Ending::Cancelled, text }))
 }
 
 /// An effect that waits to be sent again under its key may have happened; after a cancel only a person can say.

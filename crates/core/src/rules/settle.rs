@@ -130,12 +130,7 @@ fn unknown(draft: &mut Draft, action: &Action, attempt: Attempt) -> Result<()> {
     }
     let next = next_after_unknown(draft, action, attempt.attempt, died);
     let text = draft.put(never_empty(attempt.text, false));
-    draft.push(Event::AttemptUnknown(AttemptUnknown {
-        ordinal: attempt.ordinal,
-        attempt: attempt.attempt,
-        text,
-        next,
-    }))
+    draft.push(Event::AttemptUnknown(AttemptUnknown { ordinal: attempt.ordinal, attempt: attempt.attempt, text, next }))
 }
 
 fn next_after_unknown(draft: &Draft, action: &Action, attempts: u32, died: bool) -> UnknownNext {
@@ -196,7 +191,8 @@ pub fn settle_lookup(draft: &mut Draft, ordinal: Ordinal, said: LookedUp) -> Res
             }));
         }
         LookedUp::Absent if cancelling => {
-            let result = draft.put(b"it did not happen: the lookup says that it is absent, and the run is cancelled".as_slice());
+            let result =
+                draft.put(b"it did not happen: the lookup says that it is absent, and the run is cancelled".as_slice());
             return draft.push(Event::ActionFinished(ActionFinished {
                 ordinal,
                 attempt,

@@ -155,17 +155,11 @@ pub fn standing(checkpoint: &Checkpoint) -> Standing {
             };
             reasons.push(Reason::Stopped { why: *reason });
             let open = checkpoint.pending.values().any(|action| matches!(action.state, ActionState::Open { .. }));
-            Standing {
-                status,
-                reasons,
-                due: open.then_some(checkpoint.at),
-            }
+            Standing { status, reasons, due: open.then_some(checkpoint.at) }
         }
-        Phase::Cancelling { .. } => Standing {
-            status: Status::Ready,
-            reasons: vec![Reason::Cancelling],
-            due: Some(checkpoint.at),
-        },
+        Phase::Cancelling { .. } => {
+            Standing { status: Status::Ready, reasons: vec![Reason::Cancelling], due: Some(checkpoint.at) }
+        }
         Phase::Active => active(checkpoint, doubts),
     }
 }
@@ -183,9 +177,7 @@ fn active(checkpoint: &Checkpoint, doubts: Vec<Reason>) -> Standing {
     if checkpoint.decision.is_none() {
         due = earliest(due, Some(checkpoint.model.not_before));
         if checkpoint.model.not_before > now {
-            reasons.push(Reason::Provider {
-                at: checkpoint.model.not_before,
-            });
+            reasons.push(Reason::Provider { at: checkpoint.model.not_before });
         }
     }
     let at_once = due.is_some_and(|at| at <= now);
@@ -217,29 +209,17 @@ fn earliest(known: Option<Timestamp>, at: Option<Timestamp>) -> Option<Timestamp
 fn waits_for(action: &Action, now: Timestamp) -> Option<(Option<Reason>, Option<Timestamp>)> {
     let ordinal = action.ordinal;
     Some(match &action.state {
-        ActionState::Gated { gate: Gate::Approval(request) } => (
-            Some(Reason::Approval {
-                action: ordinal,
-                request: request.name,
-            }),
-            request.expires_at,
-        ),
-        ActionState::Gated { gate: Gate::Answer(request) } => (
-            Some(Reason::Answer {
-                action: ordinal,
-                request: request.name,
-            }),
-            request.expires_at,
-        ),
+        ActionState::Gated { gate: Gate::Approval(request) } => {
+            (Some(Reason::Approval { action: ordinal, request: request.name }), request.expires_at)
+        }
+        ActionState::Gated { gate: Gate::Answer(request) } => {
+            (Some(Reason::Answer { action: ordinal, request: request.name }), request.expires_at)
+        }
         // These follow their siblings, which have reasons of their own.
         ActionState::Gated { .. } => return None,
-        ActionState::Ready { not_before } | ActionState::LookUp { not_before, .. } => (
-            (*not_before > now).then_some(Reason::Retry {
-                action: ordinal,
-                at: *not_before,
-            }),
-            Some(*not_before),
-        ),
+        ActionState::Ready { not_before } | ActionState::LookUp { not_before, .. } => {
+            ((*not_before > now).then_some(Reason::Retry { action: ordinal, at: *not_before }), Some(*not_before))
+        }
         ActionState::Open { .. } => (None, Some(now)),
         ActionState::Doubt { .. } => return None,
     })

@@ -23,13 +23,7 @@ pub(super) fn act(draft: &mut Draft, ordinal: Ordinal, act: StateAct, arguments:
         Err(fault) => (false, fault),
     };
     let result = draft.put(text);
-    draft.push(Event::ActionFinished(ActionFinished {
-        ordinal,
-        attempt: 0,
-        ok,
-        result,
-        by: SettledBy::Core,
-    }))
+    draft.push(Event::ActionFinished(ActionFinished { ordinal, attempt: 0, ok, result, by: SettledBy::Core }))
 }
 
 /// What an act says to the model: what was done, or why not.
@@ -46,23 +40,14 @@ fn note(draft: &mut Draft, arguments: &Value) -> Result<Said> {
         return Ok(Err(format!("`{}` is no key: use 1 to 32 of a-z 0-9 _ -", key.escape_default())));
     }
     let limits = draft.checkpoint().limits;
-    let others: u64 = draft
-        .checkpoint()
-        .notes
-        .iter()
-        .filter(|(name, _)| *name != key)
-        .map(|(_, note)| note.len)
-        .sum();
+    let others: u64 = draft.checkpoint().notes.iter().filter(|(name, _)| *name != key).map(|(_, note)| note.len).sum();
     if text.len() > limits.note_bytes as usize || others + text.len() as u64 > u64::from(limits.notes_bytes) {
         let (note, notes) = (limits.note_bytes, limits.notes_bytes);
         let text = text.len();
         return Ok(Err(format!("{text} bytes: a note may have {note}, all notes {notes} (the others have {others})")));
     }
     let stored = (!text.is_empty()).then(|| draft.put(text));
-    draft.push(Event::NoteTaken(NoteTaken {
-        key: key.to_owned(),
-        text: stored,
-    }))?;
+    draft.push(Event::NoteTaken(NoteTaken { key: key.to_owned(), text: stored }))?;
     Ok(Ok(if stored.is_some() { "noted".to_owned() } else { "removed".to_owned() }))
 }
 
@@ -73,8 +58,14 @@ fn plan(draft: &mut Draft, arguments: &Value) -> Result<Said> {
     if let Some(tool) = known.and_then(|milestone| milestone.requires_action.as_ref()) {
         return Ok(Err(format!("milestone {id} is marked by the runtime when {tool} has finished")));
     }
-    if id.is_empty() || id.len() > 64 || (known.is_none() && checkpoint.plan.len() >= checkpoint.limits.milestones as usize) {
-        return Ok(Err(format!("a milestone's name has 1 to 64 bytes, a plan at most {} of them", checkpoint.limits.milestones)));
+    if id.is_empty()
+        || id.len() > 64
+        || (known.is_none() && checkpoint.plan.len() >= checkpoint.limits.milestones as usize)
+    {
+        return Ok(Err(format!(
+            "a milestone's name has 1 to 64 bytes, a plan at most {} of them",
+            checkpoint.limits.milestones
+        )));
     }
     let reached = match status {
         "open" => None,
@@ -86,11 +77,7 @@ fn plan(draft: &mut Draft, arguments: &Value) -> Result<Said> {
     let new = known.is_none();
     let title = text_of(arguments, "title");
     let title = (new && !title.is_empty()).then(|| draft.put(title));
-    draft.push(Event::MilestoneMarked(MilestoneMarked {
-        id: id.to_owned(),
-        title,
-        reached: reached.clone(),
-    }))?;
+    draft.push(Event::MilestoneMarked(MilestoneMarked { id: id.to_owned(), title, reached: reached.clone() }))?;
     Ok(Ok(match reached {
         Some(_) => format!("milestone {id} is reached"),
         None => format!("milestone {id} is open"),
@@ -126,10 +113,7 @@ fn show(draft: &mut Draft, arguments: &Value, open: bool) -> Result<Said> {
         let names: Vec<&String> = draft.checkpoint().artifacts.keys().collect();
         return Ok(Err(format!("there is no artifact `{}`; there are {names:?}", name.escape_default())));
     };
-    draft.push(Event::ArtifactShown(ArtifactShown {
-        name: name.to_owned(),
-        open,
-    }))?;
+    draft.push(Event::ArtifactShown(ArtifactShown { name: name.to_owned(), open }))?;
     let (version, bytes) = (artifact.version, artifact.content.len);
     Ok(Ok(if open {
         format!("{name}, version {version}, {bytes} bytes, is shown under \"Open artifacts\" from the next decision on")

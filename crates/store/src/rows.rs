@@ -1,0 +1,96 @@
+//! What a transition means for the tables beside the journal: drawn from its events, the same for every store.
+
+use lodestep_core::checkpoint::Checkpoint;
+use lodestep_core::event::{Event, Gate};
+use lodestep_core::rules::standing::{Reason, Standing};
+use lodestep_core::{Digest, Ordinal, Stored, Transition};
+
+use crate::store::{ArtifactRow, EffectRow};
+
+/// The rows that a transition adds or changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rows {
+    /// Effects with their first intent in it.
+    pub effects: Vec<EffectRow>,
+    /// Versions of artifacts.
+    pub artifacts: Vec<ArtifactRow>,
+    /// Requests that it opened.
+    pub opened: Vec<(Digest, Ordinal)>,
+    /// Requests that it closed.
+    pub closed: Vec<Digest>,
+    /// Does it hold an intent? Then no cancel may be unread.
+    pub has_intent: bool,
+    /// Does it hold an outcome? Then the run's worker did not crash for nothing.
+    pub has_outcome: bool,
+}
+
+impl Rows {
+    /// Draws the rows from a transition.
+    pub fn of(transition: &Transition) -> Self {
+        let mut rows = Self::default();
+        let after = &transition.checkpoint;
+        for event in &transition.events {
+            rows.add(event, after);
+        }
+        let closed = after.closed_requests.iter().rev().take(transition.events.len());
+        let settled_now = |ordinal: Ordinal| closes(&transition.events, ordinal);
+        rows.closed.extend(closed.filter(|closed| settled_now(closed.ordinal)).map(|closed| closed.name));
+        rows
+    }
+
+    fn add(&mut self, event: &Event, after: &Checkpoint) {
+        match event {
+            Event::ActionProposed(proposed) => {
+                if let Gate::Approval(request) | Gate::Answer(request) = &proposed.gate {
+                    self.opened.push((request.name, proposed.ordinal));
+                }
+            }
+            Event::AttemptStarted(started) => {
+                self.has_intent = true;
+                let action = after.pending.get(&started.ordinal);
+                if let Some(same) = action.filter(|_| started.attempt == 1).and_then(|action| action.same) {
+                    let seq = after.seq;
+                    self.effects.push(EffectRow { same, ordinal: started.ordinal, seq });
+                }
+            }
+            Event::ArtifactSaved(saved) => self.artifacts.push(ArtifactRow {
+                name: saved.name.clone(),
+                version: saved.version,
+                content: Stored::at(saved.content, after.seq),
+            }),
+            Event::ActionFinished(_) | Event::CallAnswered(_) => self.has_outcome = true,
+            _ => {}
+        }
+    }
+}
+
+/// Does one of these events close a request of that action?
+fn closes(events: &[Event], ordinal: Ordinal) -> bool {
+    events.iter().any(|event| match event {
+        Event::ActionApproved(event) => event.ordinal == ordinal,
+        Event::ActionDenied(event) => event.ordinal == ordinal,
+        Event::QuestionAnswered(event) => event.ordinal == ordinal,
+        Event::ActionWithdrawn(event) => event.ordinal == ordinal,
+        _ => false,
+    })
+}
+
+/// Why a run is where it is, in a few words for a listing.
+pub fn why(standing: &Standing) -> String {
+    let words: Vec<String> = standing.reasons.iter().take(3).map(reason_words).collect();
+    let more = standing.reasons.len().saturating_sub(3);
+    let more = if more > 0 { format!(", {more} more") } else { String::new() };
+    format!("{}{more}", words.join(", "))
+}
+
+fn reason_words(reason: &Reason) -> String {
+    match reason {
+        Reason::Approval { request, .. } => format!("approval {}", &request.to_hex()[..4]),
+        Reason::Answer { request, .. } => format!("answer {}", &request.to_hex()[..4]),
+        Reason::Retry { action, at } => format!("retry of action {action} at {at}"),
+        Reason::Provider { at } => format!("provider until {at}"),
+        Reason::Doubt { action } => format!("action {action}"),
+        Reason::Stopped { why } => format!("{why:?}").to_lowercase(),
+        Reason::Cancelling => "cancelling".to_owned(),
+    }
+}

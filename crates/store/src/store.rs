@@ -1,0 +1,328 @@
+//! The [`Store`] trait: small, and each method says what is true after Ok, after Err and after a crash.
+//!
+//! No transaction spans runs. "Durable" means that it survives a power loss, as far as the machine's disk keeps its word.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use lodestep_core::context::Blobs;
+use lodestep_core::event::FORMAT;
+use lodestep_core::rules::inbox::{Message, Verdict};
+use lodestep_core::rules::standing::{Standing, Status};
+use lodestep_core::{Digest, Ordinal, Result, RunKey, Stored, Timestamp, Transition, ValueRef};
+use tokio::sync::watch;
+
+use crate::loaded::Loaded;
+
+/// The future that a store's methods return.
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
+
+/// The newest journal format that this build reads and writes.
+pub const JOURNAL_FORMAT: u32 = FORMAT;
+
+/// How long a lease lasts without renewal, in microseconds of the boot clock. A dead process frees its
+/// runs at once; this is for one that hangs while it holds its lock.
+pub const LEASE_US: u64 = 30_000_000;
+
+/// A run, as a store found it: the key, and the store's own number for it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RunRef {
+    /// The public name.
+    pub key: Arc<RunKey>,
+    /// The store's number; means nothing outside it.
+    pub number: i64,
+}
+
+/// A worker that a store knows: it holds leases while it lives.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WorkerId(pub String);
+
+/// A run to be started.
+#[derive(Clone, Debug)]
+pub struct StartRun {
+    /// The run.
+    pub key: RunKey,
+    /// The agent's name.
+    pub agent: String,
+    /// The digest of its definition.
+    pub definition: Digest,
+    /// The digest of its inputs' canonical bytes.
+    pub inputs: Digest,
+    /// Its first transition. Values above the inline bound are files already.
+    pub transition: Transition,
+    /// When true, an unfinished run of the same agent and inputs in the namespace is returned instead.
+    pub join_unfinished: bool,
+}
+
+/// What came of a start.
+#[derive(Clone, Debug)]
+pub enum Started {
+    /// The run exists from now on, durably.
+    New(RunRef),
+    /// A run of that id, agent and inputs exists already; nothing changed.
+    Existing(RunRow),
+    /// There are unfinished runs of that agent and these inputs; nothing changed. Newest first.
+    Unfinished(Vec<RunRow>),
+}
+
+/// Which runs a worker wants.
+#[derive(Clone, Debug)]
+pub enum Want {
+    /// Any that is due, the longest due first, at most so many.
+    Due(usize),
+    /// This one, if it is due.
+    Run(RunKey),
+}
+
+/// The right to advance a run, until the lease ends.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// The run.
+    pub run: RunRef,
+    /// The fencing number: every claim raises it, and a commit with an old one changes nothing.
+    pub epoch: u64,
+    /// Claims since the last committed outcome that did not end in a release, this one not counted.
+    pub crashes: u32,
+    /// When the worker before this one died: the file on which its tools' holders keep a lock while they live.
+    pub left_tools: Option<PathBuf>,
+}
+
+/// A transition to be committed.
+#[derive(Clone, Debug)]
+pub struct Commit {
+    /// The run.
+    pub run: RunRef,
+    /// The claim's epoch.
+    pub epoch: u64,
+    /// The transition. Values above the inline bound are files already.
+    pub transition: Transition,
+    /// The raw reply that it took in: evidence for people, never needed.
+    pub transcript: Option<Vec<u8>>,
+    /// Where the run stands after it.
+    pub standing: Standing,
+    /// When true, the snapshot of the state after it is stored too.
+    pub snapshot: bool,
+    /// When true, the lease ends with it, and the crash count takes this claim back.
+    pub release: bool,
+}
+
+/// What a commit tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// The position of the newest message in the inbox: above the checkpoint's, there is something to read.
+    pub inbox: u64,
+}
+
+/// One run, as a listing shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunRow {
+    /// The run.
+    pub run: RunRef,
+    /// The agent's name.
+    pub agent: String,
+    /// The digest of its definition.
+    pub definition: Digest,
+    /// The digest of its inputs.
+    pub inputs: Digest,
+    /// Its status at the last commit.
+    pub status: Status,
+    /// Why, in a few words; empty when it is ready or over.
+    pub why: String,
+    /// When a worker is due for it; `None` while one holds it or only a message can move it.
+    pub due: Option<Timestamp>,
+    /// The worker that holds it.
+    pub holder: Option<WorkerId>,
+    /// The last transition.
+    pub seq: u64,
+    /// The head of its chain.
+    pub head: Digest,
+    /// The last claim's epoch.
+    pub epoch: u64,
+    /// Claims since the last committed outcome that did not end in a release.
+    pub crashes: u32,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it was last committed.
+    pub updated_at: Timestamp,
+    /// The position of the newest message in the inbox.
+    pub inbox: u64,
+}
+
+/// Which runs a listing shows.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Only these statuses; all when empty.
+    pub statuses: Vec<Status>,
+    /// Only this agent's.
+    pub agent: Option<String>,
+    /// At most so many; newest first.
+    pub limit: Option<usize>,
+}
+
+/// One transition, as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalRow {
+    /// Its number.
+    pub seq: u64,
+    /// The envelope's bytes.
+    pub envelope: Vec<u8>,
+    /// The values that stand in its row; `None` when they were erased.
+    pub values: Option<Vec<Vec<u8>>>,
+    /// The raw reply, unless it was emptied or there was none.
+    pub transcript: Option<Vec<u8>>,
+}
+
+/// A request to a person, by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestRow {
+    /// Its name.
+    pub name: Digest,
+    /// The run that asks.
+    pub run: RunRef,
+    /// The action.
+    pub ordinal: Ordinal,
+    /// Is it open?
+    pub open: bool,
+}
+
+/// An effect that had an intent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EffectRow {
+    /// What makes it the same as another.
+    pub same: Digest,
+    /// The action.
+    pub ordinal: Ordinal,
+    /// The transition with its first intent.
+    pub seq: u64,
+}
+
+/// One version of an artifact.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArtifactRow {
+    /// Its name.
+    pub name: String,
+    /// Its version, from 1.
+    pub version: u32,
+    /// Its bytes, and where they stand.
+    pub content: Stored,
+}
+
+/// Where runs live.
+///
+/// Every method may fail with `store.unavailable` (locked, full, unreachable) or `store.corrupt`; after either, nothing
+/// of the call is stored unless the method says otherwise, and the same call may be made again.
+pub trait Store: Send + Sync {
+    /// The store's wall time: journal times and timers follow it.
+    fn now(&self) -> Timestamp;
+
+    /// Hints that something may be due or unread, also from other processes, within 50 ms.
+    fn changes(&self) -> watch::Receiver<u64>;
+
+    /// Makes a worker known. It holds its leases until [`Self::retire`], or until its process dies.
+    fn enlist(&self) -> StoreFuture<'_, WorkerId>;
+
+    /// Prolongs all leases of a worker by [`LEASE_US`] from now; returns the boot time until which they hold.
+    ///
+    /// # Errors
+    ///
+    /// `lease.lost` when another worker has taken it for dead.
+    fn renew<'a>(&'a self, worker: &'a WorkerId) -> StoreFuture<'a, u64>;
+
+    /// Ends a worker: what it still holds is due at once and counts as handed over.
+    fn retire<'a>(&'a self, worker: &'a WorkerId) -> StoreFuture<'a, ()>;
+
+    /// The file on which the holders of a worker's tools keep a shared lock while they live; `None` in memory.
+    fn tools_lock(&self, worker: &WorkerId) -> Option<PathBuf>;
+
+    /// Starts a run: after Ok(New) it is durable and due. A crash leaves it whole or not there.
+    ///
+    /// # Errors
+    ///
+    /// `run.id_taken` when the id is another agent's or has other inputs; nothing changed.
+    fn start(&self, start: StartRun) -> StoreFuture<'_, Started>;
+
+    /// Frees what dead workers held, then claims. Each claim raises the epoch and the crash count, durably.
+    /// Exactly one of several workers gets a run.
+    ///
+    /// # Errors
+    ///
+    /// `lease.lost` when another worker has taken this one for dead.
+    fn claim<'a>(&'a self, worker: &'a WorkerId, want: Want) -> StoreFuture<'a, Vec<Claim>>;
+
+    /// Commits transitions of different runs, each standing or falling alone; results in the order given.
+    ///
+    /// After Ok the transition is durable, with its values, snapshot, requests, effects and artifacts, and its
+    /// outcome resets the crash count. After `store.unavailable` it is not stored. After a crash it is stored whole or not at all.
+    ///
+    /// # Errors
+    ///
+    /// Per transition: `lease.lost` when the epoch or the sequence number is not the run's any more,
+    /// `run.cancel_unread` when it holds an intent and a cancel is unread. Nothing of that one is stored.
+    fn commit(&self, batch: Vec<Commit>) -> Pin<Box<dyn Future<Output = Vec<Result<Committed>>> + Send + '_>>;
+
+    /// Gives a claim back without a transition; the run is due at `due`, or at once when something is unread.
+    /// `crashed` keeps the claim in the crash count.
+    ///
+    /// # Errors
+    ///
+    /// `lease.lost` as for a commit.
+    fn release<'a>(&'a self, claim: &'a Claim, due: Option<Timestamp>, crashed: bool) -> StoreFuture<'a, ()>;
+
+    /// Reads a run: the newest snapshot, the transitions after it, and the unread messages, of one moment.
+    ///
+    /// # Errors
+    ///
+    /// `run.not_found`.
+    fn load<'a>(&'a self, run: &'a RunKey) -> StoreFuture<'a, Loaded>;
+
+    /// The messages after a position, oldest first.
+    fn unread<'a>(&'a self, run: &'a RunRef, after: u64) -> StoreFuture<'a, Vec<(u64, Message)>>;
+
+    /// Judges a message against the run with all that is unread, and stores it if it counts, in one transaction.
+    /// After Ok(Accepted) it is durable and the run is due. The same `id` with the same message is `AlreadyGiven`,
+    /// with another it is `Refused` as `message.id_reused`.
+    ///
+    /// # Errors
+    ///
+    /// `run.not_found`, `message.too_large`, `message.inbox_full`; nothing is stored.
+    fn send<'a>(&'a self, run: &'a RunKey, id: &'a str, message: &'a Message) -> StoreFuture<'a, Verdict>;
+
+    /// Stores bytes above the inline bound: after Ok they are durable and a transition may name them.
+    fn put_value(&self, bytes: Vec<u8>) -> StoreFuture<'_, ValueRef>;
+
+    /// Reads values of a run. Erased ones are left out.
+    ///
+    /// # Errors
+    ///
+    /// `store.value_damaged` names the digest of a value whose bytes are not what they were.
+    fn values<'a>(&'a self, run: &'a RunRef, wanted: &'a [Stored]) -> StoreFuture<'a, Blobs>;
+
+    /// Lists runs, newest first.
+    fn list<'a>(&'a self, namespace: &'a str, filter: &'a Filter) -> StoreFuture<'a, Vec<RunRow>>;
+
+    /// The runs whose id ends with this text, at most so many; a whole id finds just that one.
+    fn find<'a>(&'a self, namespace: &'a str, id_end: &'a str, limit: usize) -> StoreFuture<'a, Vec<RunRow>>;
+
+    /// The requests of a namespace that are open, oldest first, at most so many.
+    fn open_requests<'a>(&'a self, namespace: &'a str, limit: usize) -> StoreFuture<'a, Vec<RequestRow>>;
+
+    /// The requests, open or over, whose name's hex begins with this text.
+    fn find_requests<'a>(&'a self, namespace: &'a str, name_start: &'a str) -> StoreFuture<'a, Vec<RequestRow>>;
+
+    /// Transitions of a run from a number on, at most so many.
+    fn journal<'a>(&'a self, run: &'a RunRef, from: u64, limit: usize) -> StoreFuture<'a, Vec<JournalRow>>;
+
+    /// The snapshots that are kept, oldest first: transition number and bytes.
+    fn snapshots<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Vec<(u64, Vec<u8>)>>;
+
+    /// The effects of a run with this sameness, oldest first.
+    fn effects<'a>(&'a self, run: &'a RunRef, same: &'a Digest) -> StoreFuture<'a, Vec<EffectRow>>;
+
+    /// Every version of every artifact of a run, oldest first.
+    fn artifacts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Vec<ArtifactRow>>;
+
+    /// Empties the transcripts of a run; returns how many there were. Nothing needs them.
+    fn forget_transcripts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, u64>;
+}
