@@ -140,7 +140,7 @@ impl Memory {
     pub(crate) fn skip_document(&mut self) {
         self.queue.pop_front();
         self.take_current();
-        self.tally.skipped += 1;
+        self.tally.skipped = self.tally.skipped.saturating_add(1);
     }
 
     fn take_current(&mut self) -> Document {

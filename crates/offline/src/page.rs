@@ -111,6 +111,12 @@ fn line(row: &str) -> Option<Line<'_>> {
     let (number, text) = row.split_once('|')?;
     let number = number.trim().parse().ok()?;
     let text = text.strip_prefix(' ').unwrap_or(text);
+    // A byte order mark belongs to the file, not to its first word.
+    let text = if number == 1 {
+        text.trim_start_matches('\u{feff}')
+    } else {
+        text
+    };
     Some(
         match text.rfind(" [… ").filter(|at| is_gap(&text[at + 1..])) {
             Some(at) => Line {
@@ -192,6 +198,12 @@ mod tests {
         .expect("a range");
         assert_eq!((texts(&whole), whole.shortened), (vec!["x", "y"], false));
         assert!(whole.lines[0].cut && !whole.lines[1].cut);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_not_text() {
+        let page = range("a.md lines 1-1 of 1\n1| \u{feff}# A", "a.md", 1).expect("a range");
+        assert_eq!(texts(&page), ["# A"]);
     }
 
     #[test]

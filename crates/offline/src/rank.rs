@@ -187,3 +187,6 @@ fn take_sentences(documents: &mut [Document]) -> Vec<(usize, Sentence)> {
     };
     documents.iter_mut().enumerate().flat_map(of).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::blocks::{self, Edge, Place};
-use crate::memory::{Listing, Memory};
+use crate::memory::{Listing, MAX_STEP, Memory};
 use crate::page::{self, Entry};
 use crate::rank;
 use crate::sentences::{self, Sentence};
@@ -85,7 +85,7 @@ fn enqueue(memory: &mut Memory, entry: &Entry) {
     // The list goes on after any text, so one that sorts behind the name does as well as the name.
     let end = entry.name.floor_char_boundary(MAX_NAME_BYTES);
     memory.listed_to = format!("{}{}", &entry.name[..end], char::MAX);
-    memory.tally.skipped += 1;
+    memory.tally.skipped = memory.tally.skipped.saturating_add(1);
 }
 
 fn absorb_range(memory: &mut Memory, outcome: &Outcome) {
@@ -109,7 +109,12 @@ fn absorb_range(memory: &mut Memory, outcome: &Outcome) {
     };
     entry.lines = page.total;
     if page.shortened {
-        memory.step = (page.lines.len() as u64).clamp(MIN_STEP, memory.step.max(MIN_STEP));
+        // The lines are those before the gap, about half of what may be shown: ask for what fits whole.
+        let fits = page.lines.len() as u64 * 3 / 2;
+        memory.step = fits.clamp(MIN_STEP, memory.step.max(MIN_STEP));
+    } else {
+        // Lines differ in length, so what fits is found out again and again.
+        memory.step = memory.step.saturating_add(memory.step / 4).min(MAX_STEP);
     }
     let last = page
         .lines
@@ -122,7 +127,7 @@ fn absorb_range(memory: &mut Memory, outcome: &Outcome) {
     // A range without a line leads on past itself, so that every result brings reading forward.
     memory.place = if page.lines.is_empty() {
         Place {
-            line: last + 1,
+            line: last.saturating_add(1),
             edge: Edge::Cut,
         }
     } else {
@@ -158,7 +163,7 @@ fn count_prose(memory: &mut Memory, blocks: &[blocks::Block<'_>]) -> Vec<Sentenc
     let mut found = Vec::new();
     for sentence in blocks.iter().flat_map(sentences::split) {
         let stems = terms::stems(&sentence.text);
-        memory.current.sentences += 1;
+        memory.current.sentences = memory.current.sentences.saturating_add(1);
         if count_words(memory, &stems) && sentences::is_citable(&sentence.text) {
             found.push(sentence);
         }
@@ -169,9 +174,9 @@ fn count_prose(memory: &mut Memory, blocks: &[blocks::Block<'_>]) -> Vec<Sentenc
 /// Adds words to the counts of the open document. True when a term is among them.
 fn count_words(memory: &mut Memory, stems: &[String]) -> bool {
     let counts = terms::counts(&memory.terms, stems);
-    memory.current.words += stems.len() as u64;
+    memory.current.words = memory.current.words.saturating_add(stems.len() as u64);
     for (total, count) in memory.current.counts.iter_mut().zip(&counts) {
-        *total += count;
+        *total = total.saturating_add(*count);
     }
     counts.iter().any(|count| *count > 0)
 }
@@ -187,7 +192,9 @@ pub(crate) fn next_calls(memory: &Memory, tools: &Tools) -> Vec<(String, Value)>
     let mut reaches_end = true;
     for (index, entry) in memory.queue.iter().enumerate() {
         let from = if index == 0 { memory.place.line } else { 1 };
-        let lines = step.min((entry.lines + 1).saturating_sub(from)).max(1);
+        let lines = step
+            .min((entry.lines.saturating_add(1)).saturating_sub(from))
+            .max(1);
         let bytes =
             (u128::from(entry.bytes) * u128::from(lines) / u128::from(entry.lines.max(1))) as u64;
         if !reaches_end || (index > 0 && (lines > room.0 || bytes > room.1)) {

@@ -31,10 +31,13 @@ const MIN_PROSE_WORDS: usize = 4;
 
 /// Words after which a full stop ends nothing.
 const ABBREVIATIONS: &[&str] = &[
-    "a.k.a", "al", "approx", "ca", "cf", "ch", "dr", "e.g", "ed", "eds", "eg", "eq", "esp", "est",
-    "etc", "fig", "i.e", "ie", "incl", "jr", "mr", "mrs", "ms", "no", "p", "pp", "prof", "resp",
-    "sec", "sr", "st", "u.k", "u.s", "viz", "vol", "vs", "w.r.t",
+    "a.k.a", "al", "approx", "ca", "cf", "dr", "e.g", "eds", "eg", "esp", "est", "etc", "i.e",
+    "ie", "incl", "jr", "mr", "mrs", "prof", "resp", "sr", "st", "u.k", "u.s", "viz", "vs",
+    "w.r.t",
 ];
+
+/// Words after which a full stop ends nothing when a number follows: "Fig. 3", but "He said no."
+const ABBREVIATIONS_OF_NUMBERED: &[&str] = &["ch", "eq", "fig", "no", "p", "pp", "sec", "vol"];
 
 /// The sentences of a block, in order.
 ///
@@ -152,19 +155,27 @@ fn ends_here(before: &str, sign: char, after: &str) -> bool {
     if next.starts_with(char::is_lowercase) {
         return false;
     }
-    sign != '.' || !is_abbreviation(before)
+    sign != '.' || !is_abbreviation(before, next.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 /// Whether the last word of `before` is one that a full stop belongs to.
-fn is_abbreviation(before: &str) -> bool {
+fn is_abbreviation(before: &str, number_follows: bool) -> bool {
     let word = before.rsplit(char::is_whitespace).next().unwrap_or("");
     let word = word.trim_start_matches(|c: char| !c.is_alphanumeric());
-    // An enumeration within a paragraph: "2. The second".
-    let numbers_the_sentence = before.trim() == word && word.chars().all(|c| c.is_ascii_digit());
+    // An enumeration within a paragraph: "2. The second", at the head of a sentence or a line.
+    let heads_its_line = before
+        .rsplit('\n')
+        .next()
+        .is_some_and(|line| line.trim() == word);
+    let enumerates = heads_its_line && word.chars().all(|c| c.is_ascii_digit());
     // An initial: "D. Knuth". "I" is a word.
     let is_initial =
         word.chars().count() == 1 && word.chars().all(char::is_uppercase) && word != "I";
-    numbers_the_sentence || is_initial || ABBREVIATIONS.contains(&word.to_lowercase().as_str())
+    let lower = word.to_lowercase();
+    enumerates
+        || is_initial
+        || ABBREVIATIONS.contains(&lower.as_str())
+        || (number_follows && ABBREVIATIONS_OF_NUMBERED.contains(&lower.as_str()))
 }
 
 /// The byte ranges in which no sentence ends, in order and apart: inline code, and brackets and parentheses
@@ -236,3 +247,6 @@ fn code_spans(text: &str) -> Vec<(usize, usize)> {
     }
     spans
 }
+
+#[cfg(test)]
+mod tests;
