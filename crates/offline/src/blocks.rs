@@ -8,7 +8,8 @@
 //! Only a block that fills a whole range is used cut, without the sentence at the seam.
 
 use crate::lines::{
-    fence, heading, indent, is_html, is_link_definition, is_table_rule, is_underline, marker,
+    comment, fence, heading, indent, is_html, is_link_definition, is_table_rule, is_underline,
+    marker,
 };
 
 /// Where to read on, and what stands open there.
@@ -211,7 +212,7 @@ impl<'a> Scanner<'a> {
         if let Some((sign, length)) = fence(text) {
             self.close();
             self.edge = Edge::Fence(sign, length);
-        } else if let Some(at) = text.find("<!--") {
+        } else if let Some(at) = comment(text) {
             self.open.tail_cut = true;
             self.close();
             self.edge = if text[at..].contains("-->") {

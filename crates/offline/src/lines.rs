@@ -39,6 +39,13 @@ pub(crate) fn marker(text: &str) -> Option<usize> {
     Some(digits + 1 + if task { blanks + 3 } else { 0 })
 }
 
+/// Where a comment starts; one in inline code is an example of one.
+pub(crate) fn comment(text: &str) -> Option<usize> {
+    let at = text.find("<!--")?;
+    let backticks = text[..at].bytes().filter(|b| *b == b'`').count();
+    backticks.is_multiple_of(2).then_some(at)
+}
+
 /// The text of a heading that starts with `#`.
 pub(crate) fn heading(text: &str) -> Option<&str> {
     let level = text.bytes().take_while(|b| *b == b'#').count();

@@ -85,7 +85,7 @@ fn decide(view: &View, tools: &Tools) -> (String, Calls) {
         .iter()
         .find(|(key, _)| key == note::KEY)
         .and_then(|(_, text)| recall::read(text, &terms));
-    let mut memory = known.unwrap_or_else(|| Memory::new(terms));
+    let memory = known.unwrap_or_else(|| Memory::new(terms));
     if let Some(saved) = &saved {
         let report = report::write(&topic, &memory);
         let closing = Closing {
@@ -99,6 +99,17 @@ fn decide(view: &View, tools: &Tools) -> (String, Calls) {
         };
         return ("The report is written.".to_owned(), closing.next_calls());
     }
+    research(view, tools, memory, &topic, &artifact)
+}
+
+/// Takes the newest results in; then asks for more to read, or saves the report.
+fn research(
+    view: &View,
+    tools: &Tools,
+    mut memory: Memory,
+    topic: &str,
+    artifact: &str,
+) -> (String, Calls) {
     let mut changed = reading::absorb(&mut memory, view.newest(), tools);
     changed |= lower_limit(&mut memory, view, tools);
     let needed = CLOSING_CALLS + tools.publishing.len() as u64;
@@ -108,25 +119,21 @@ fn decide(view: &View, tools: &Tools) -> (String, Calls) {
     }
     let mut calls = Calls::new();
     if changed && memory.limit >= MIN_NOTE_BYTES {
-        calls.push((
-            tools.note.name.clone(),
-            json!({"key": note::KEY, "text": note::write(&memory)}),
-        ));
+        let arguments = json!({"key": note::KEY, "text": note::write(&memory)});
+        calls.push((tools.note.name.clone(), arguments));
     }
-    let text = if memory.is_reading() {
+    let read = memory.tally.documents;
+    if memory.is_reading() {
         calls.extend(reading::next_calls(&memory, tools));
-        format!("{} documents read; reading on.", memory.tally.documents)
-    } else {
-        let report = report::write(&topic, &memory);
-        calls.push((
-            tools.save.name.clone(),
-            json!({"name": artifact, "text": report.text}),
-        ));
-        format!(
-            "{} documents read; {} sentences to cite.",
-            memory.tally.documents, report.citations
-        )
-    };
+        return (format!("{read} documents read; reading on."), calls);
+    }
+    let report = report::write(topic, &memory);
+    let arguments = json!({"name": artifact, "text": report.text});
+    calls.push((tools.save.name.clone(), arguments));
+    let text = format!(
+        "{read} documents read; {} sentences to cite.",
+        report.citations
+    );
     (text, calls)
 }
 

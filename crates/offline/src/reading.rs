@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::blocks::{self, Edge, Place};
 use crate::memory::{Listing, MAX_STEP, Memory};
-use crate::page::{self, Entry};
+use crate::page::{self, Entry, RangePage};
 use crate::rank;
 use crate::sentences::{self, Sentence};
 use crate::terms;
@@ -108,14 +108,7 @@ fn absorb_range(memory: &mut Memory, outcome: &Outcome) {
         return;
     };
     entry.lines = page.total;
-    if page.shortened {
-        // The lines are those before the gap, about half of what may be shown: ask for what fits whole.
-        let fits = page.lines.len() as u64 * 3 / 2;
-        memory.step = fits.clamp(MIN_STEP, memory.step.max(MIN_STEP));
-    } else {
-        // Lines differ in length, so what fits is found out again and again.
-        memory.step = memory.step.saturating_add(memory.step / 4).min(MAX_STEP);
-    }
+    memory.step = next_step(memory.step, &page);
     let last = page
         .lines
         .last()
@@ -136,6 +129,18 @@ fn absorb_range(memory: &mut Memory, outcome: &Outcome) {
     rank::add(memory, found);
     if at_end {
         memory.finish_document();
+    }
+}
+
+/// How many lines to ask for after this page.
+fn next_step(step: u64, page: &RangePage<'_>) -> u64 {
+    if page.shortened {
+        // The lines are those before the gap, about half of what may be shown: ask for what fits whole.
+        let fits = page.lines.len() as u64 * 3 / 2;
+        fits.clamp(MIN_STEP, step.max(MIN_STEP))
+    } else {
+        // Lines differ in length, so what fits is found out again and again.
+        step.saturating_add(step / 4).min(MAX_STEP)
     }
 }
 

@@ -139,6 +139,10 @@ fn what_is_not_prose_is_left_out() {
             "after {nothing:?}"
         );
     }
+    check(
+        "Write `<!--` there. Go on.",
+        &[(1, 1, "Write `<!--` there."), (1, 1, "Go on.")],
+    );
     // Front matter that never ends is a rule.
     check("---\nText.", &[(2, 2, "Text.")]);
     // A comment within a paragraph takes the sentence that it stands in.
