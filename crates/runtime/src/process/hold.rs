@@ -84,10 +84,10 @@ fn run(spec: &Spec, input: Vec<u8>, frames: &Frames) -> io::Result<End> {
     thread::spawn(move || stdin.write_all(&input));
     let out = Pump::start(tool.stdout, OUT, spec.stdout_limit, frames.clone());
     let err = Pump::start(tool.stderr, ERR, spec.stderr_limit, frames.clone());
-    let how = wait_for(tool.main, &line)?;
+    let how = wait_for(tool.main, &line);
     tree::end_everyone(tool.main);
     Ok(End {
-        how,
+        how: how?,
         stdout_bytes: out.finish(),
         stderr_bytes: err.finish(),
     })
