@@ -8,7 +8,6 @@
 //! [`FAILED`] with a message when anything fails. The pipe is closed by a successful `exec`. So a tool cannot write
 //! to it: no exit status and no output of a tool is ever taken for a failed start.
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 
 use rustix::process::Pid;
@@ -31,7 +30,7 @@ pub(super) struct Spawned {
 /// Returns only when that failed. Not to be called by anyone but a holder's child.
 pub fn exec_main() -> ExitCode {
     #[cfg(target_os = "linux")]
-    linux::exec_main(std::env::args_os().skip(2).collect::<Vec<OsString>>());
+    linux::exec_main(std::env::args_os().skip(2).collect());
     ExitCode::FAILURE
 }
 
