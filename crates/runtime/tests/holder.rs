@@ -1,7 +1,8 @@
 //! Tools under holders, with real processes (scenarios TOL-11, TOL-13, EFF-02).
 //!
-//! This test has a main of its own, because the binary that runs it is also its holder, its stub and, for the cases
-//! that kill one, its worker. It takes a filter, `--exact` and `--list` like any other test.
+//! This test has a main of its own, because the binary that runs it is also its holder, its stub
+//! and, for the cases that kill one, its worker. It takes a filter, `--exact` and `--list` like any
+//! other test.
 
 mod holder_cases;
 

@@ -7,14 +7,16 @@ use std::time::Duration;
 /// A program to run under a holder.
 #[derive(Debug, Clone)]
 pub struct Command {
-    /// The program and its arguments. A program without a `/` is looked for in the `PATH` of `env`; one with
-    /// a `/` that is not absolute is taken from `cwd`.
+    /// The program and its arguments. A program without a `/` is looked for in the `PATH` of `env`;
+    /// one with a `/` that is not absolute is taken from `cwd`.
     pub argv: Vec<String>,
     /// The folder that the program starts in.
     pub cwd: PathBuf,
-    /// The whole environment of the program. Nothing is inherited; start from [`clean_environment`].
+    /// The whole environment of the program. Nothing is inherited; start from
+    /// [`clean_environment`].
     pub env: BTreeMap<String, String>,
-    /// Given to the program on its standard input, which is then closed. A program may leave it unread.
+    /// Given to the program on its standard input, which is then closed. A program may leave it
+    /// unread.
     pub stdin: Vec<u8>,
     /// Counted from the call of `run`; then every process of the tool is killed.
     pub timeout: Duration,
@@ -48,7 +50,8 @@ pub struct Output {
 /// After each but `HolderLost` no process of the tool is alive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
-    /// The program ended by itself with this status, 0 to 255. Also when a timeout or stop came just too late.
+    /// The program ended by itself with this status, 0 to 255. Also when a timeout or stop came
+    /// just too late.
     Exited(i32),
     /// The program was ended by this signal, by someone else than its holder.
     Signalled(i32),
@@ -58,7 +61,8 @@ pub enum Ended {
     Stopped,
     /// The program provably never ran, so there is no effect and it may be tried again. Says why.
     NotStarted(String),
-    /// The holder went away or did not confirm the end. The program may have run, and may still. Says why.
+    /// The holder went away or did not confirm the end. The program may have run, and may still.
+    /// Says why.
     HolderLost(String),
 }
 
@@ -76,8 +80,8 @@ impl Output {
 
 /// The part of this process's environment that a tool may see.
 ///
-/// `PATH HOME LANG LC_* TMPDIR TZ USER SHELL TERM`: what programs need to find others and to print, and
-/// nothing that usually carries a secret. A value that is not UTF-8 is left out.
+/// `PATH HOME LANG LC_* TMPDIR TZ USER SHELL TERM`: what programs need to find others and to print,
+/// and nothing that usually carries a secret. A value that is not UTF-8 is left out.
 pub fn clean_environment() -> BTreeMap<String, String> {
     std::env::vars_os()
         .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))

@@ -19,8 +19,9 @@ const ROUND_PAUSE: Duration = Duration::from_millis(10);
 
 /// The main function of a process that was started with `__hold`.
 ///
-/// Reads its spec from standard input and writes frames to standard output. Fails when a worker went away before it
-/// had sent everything, or when the kernel refuses what a holder needs; then no tool was started.
+/// Reads its spec from standard input and writes frames to standard output. Fails when a worker
+/// went away before it had sent everything, or when the kernel refuses what a holder needs; then no
+/// tool was started.
 pub fn hold_main() -> ExitCode {
     match hold() {
         Ok(()) => ExitCode::SUCCESS,
@@ -29,8 +30,9 @@ pub fn hold_main() -> ExitCode {
 }
 
 fn hold() -> io::Result<()> {
-    // Out of the worker's session: what a terminal sends to the worker's group must not end the holder first. Fails only
-    // for a process that leads a group already, when someone started it by hand.
+    // Out of the worker's session: what a terminal sends to the worker's group must not end the
+    // holder first. Fails only for a process that leads a group already, when someone started it by
+    // hand.
     let _ = rustix::process::setsid();
     tree::adopt_orphans()?;
     let (spec, input) = read_spec(&mut io::stdin().lock())?;

@@ -12,10 +12,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Waits until no holder keeps its shared lock on `lock_file`, at most for `limit`.
 ///
-/// `true`: no tool that was started with this lock file by a worker that is now dead is alive, and none will
-/// start any more. `false`: one still is. A missing file counts as free, since a holder makes it before it starts anything.
-/// Nothing is kept locked afterwards. A holder that was itself killed from outside keeps no lock: then only the
-/// tool's main process is known to be gone.
+/// `true`: no tool that was started with this lock file by a worker that is now dead is alive, and
+/// none will start any more. `false`: one still is. A missing file counts as free, since a holder
+/// makes it before it starts anything. Nothing is kept locked afterwards. A holder that was itself
+/// killed from outside keeps no lock: then only the tool's main process is known to be gone.
 ///
 /// # Errors
 ///

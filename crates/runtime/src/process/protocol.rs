@@ -2,9 +2,10 @@
 //!
 //! Both ends are the same binary, so there is no version in it.
 //!
-//! - worker → holder: u32 length, JSON [`Spec`], the tool's standard input as raw bytes, later one [`GO`] byte.
-//!   After that nothing; the pipe stays open as the life line.
-//! - holder → worker: frames of a type byte, u32 length and that many bytes. Lengths are little-endian.
+//! - worker → holder: u32 length, JSON [`Spec`], the tool's standard input as raw bytes, later one
+//!   [`GO`] byte. After that nothing; the pipe stays open as the life line.
+//! - holder → worker: frames of a type byte, u32 length and that many bytes. Lengths are
+//!   little-endian.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -34,7 +35,8 @@ pub(super) const HEADER_BYTES: usize = 5;
 pub(super) const CHUNK_BYTES: usize = 32 * 1024;
 /// A longer frame can only be a broken stream. Leaves room for the message in an [`End`].
 const FRAME_LIMIT_BYTES: usize = 4 * CHUNK_BYTES;
-/// Above what a kernel takes as arguments and environment (usually 2 MiB), even when escaped in JSON.
+/// Above what a kernel takes as arguments and environment (usually 2 MiB), even when escaped in
+/// JSON.
 const SPEC_LIMIT_BYTES: usize = 32 * 1024 * 1024;
 
 /// What a holder has to start. The standard input follows it as raw bytes.

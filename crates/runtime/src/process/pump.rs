@@ -53,7 +53,8 @@ struct State {
 const SILENCE: Duration = Duration::from_millis(500);
 
 impl Pump {
-    /// Sends what `from` gives as frames of `kind`, at most `limit` bytes, and reads and drops the rest.
+    /// Sends what `from` gives as frames of `kind`, at most `limit` bytes, and reads and drops the
+    /// rest.
     pub(super) fn start(
         from: impl Read + Send + 'static,
         kind: u8,
@@ -73,8 +74,8 @@ impl Pump {
 
     /// Waits for the end of the stream and returns its length in bytes.
     ///
-    /// For when all processes of the tool are gone. The stream can then only be open because the tool handed
-    /// it to a stranger (a daemon, over a socket), so silence is taken for the end.
+    /// For when all processes of the tool are gone. The stream can then only be open because the
+    /// tool handed it to a stranger (a daemon, over a socket), so silence is taken for the end.
     pub(super) fn finish(self) -> u64 {
         loop {
             let before = self.state.total.load(Ordering::SeqCst);
@@ -110,8 +111,8 @@ impl State {
             left -= kept as u64;
             if kept > 0 {
                 frame[..HEADER_BYTES].copy_from_slice(&header(kind, kept));
-                // A worker that is gone reads nothing; the life line then ends the tool. Until it does, go on
-                // emptying its pipe.
+                // A worker that is gone reads nothing; the life line then ends the tool. Until it
+                // does, go on emptying its pipe.
                 let _ = frames.write(&frame[..HEADER_BYTES + kept]);
             }
         }

@@ -46,9 +46,10 @@ impl Holder {
 
     /// Runs one command to its end, or until `stop` is ready, or until its time is up.
     ///
-    /// When this returns anything but [`Ended::HolderLost`], no process of the tool is alive and its holder has been
-    /// reaped. A tool that leaves a process behind has that process ended. Waits at most 5 seconds after a stop or a
-    /// timeout. Dropping the future ends everything as well, within moments, unobserved.
+    /// When this returns anything but [`Ended::HolderLost`], no process of the tool is alive and
+    /// its holder has been reaped. A tool that leaves a process behind has that process ended.
+    /// Waits at most 5 seconds after a stop or a timeout. Dropping the future ends everything as
+    /// well, within moments, unobserved.
     pub async fn run(&self, command: Command, stop: impl Future<Output = ()>) -> Output {
         let spec = match encode_spec(&command) {
             Ok(spec) => spec,

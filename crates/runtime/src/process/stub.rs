@@ -1,12 +1,13 @@
 //! Starting the tool, so that it is known whether its program ever ran.
 //!
-//! On Linux a tool must ask the kernel to be killed with its holder, between `fork` and `exec`, where safe Rust
-//! cannot run code. So the holder starts the binary once more as a **stub**, which does that and becomes
-//! the tool by `exec`.
+//! On Linux a tool must ask the kernel to be killed with its holder, between `fork` and `exec`,
+//! where safe Rust cannot run code. So the holder starts the binary once more as a **stub**, which
+//! does that and becomes the tool by `exec`.
 //!
-//! The stub reports on a pipe of its own, its standard error until then: [`READY_TO_EXEC`] right before `exec`, and
-//! [`FAILED`] with a message when anything fails. The pipe is closed by a successful `exec`. So a tool cannot write
-//! to it: no exit status and no output of a tool is ever taken for a failed start.
+//! The stub reports on a pipe of its own, its standard error until then: [`READY_TO_EXEC`] right
+//! before `exec`, and [`FAILED`] with a message when anything fails. The pipe is closed by a
+//! successful `exec`. So a tool cannot write to it: no exit status and no output of a tool is ever
+//! taken for a failed start.
 
 use std::process::ExitCode;
 
@@ -63,7 +64,8 @@ mod linux {
 
     /// Starts the tool and returns once its program runs.
     ///
-    /// Call it from the main thread: the kernel kills the tool when the *thread* that started it ends.
+    /// Call it from the main thread: the kernel kills the tool when the *thread* that started it
+    /// ends.
     ///
     /// # Errors
     ///
@@ -74,7 +76,8 @@ mod linux {
         let (stderr, stderr_of_tool) =
             io::pipe().map_err(|error| format!("no pipe for standard error: {error}"))?;
         let parent = std::process::id();
-        // The stub's standard error is taken by the report, so it opens the tool's by the holder's number.
+        // The stub's standard error is taken by the report, so it opens the tool's by the holder's
+        // number.
         let stderr_path = format!("/proc/{parent}/fd/{}", stderr_of_tool.as_raw_fd());
         let mut command = Command::new("/proc/self/exe");
         command
@@ -165,7 +168,8 @@ mod linux {
         format!("program {}: {}", program.to_string_lossy(), command.exec())
     }
 
-    /// Asks the kernel to kill this process when its parent ends, and checks that it has not ended before.
+    /// Asks the kernel to kill this process when its parent ends, and checks that it has not ended
+    /// before.
     fn die_with(parent: &OsString) -> Result<(), String> {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
             .map_err(|error| format!("no parent-death signal: {error}"))?;
@@ -207,8 +211,8 @@ mod elsewhere {
     use super::super::protocol::Spec;
     use super::{Spawned, main_pid};
 
-    /// Starts the tool in a process group of its own. No stub: there is no parent-death signal to ask for, and the
-    /// standard library reports a failed `exec` by itself.
+    /// Starts the tool in a process group of its own. No stub: there is no parent-death signal to
+    /// ask for, and the standard library reports a failed `exec` by itself.
     ///
     /// # Errors
     ///

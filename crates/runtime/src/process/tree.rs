@@ -12,7 +12,8 @@ use rustix::process::{Pid, WaitOptions, WaitStatus};
 
 /// The first pause between two rounds of killing; most trees are gone after one.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
-/// The longest pause. A process that the kernel cannot end at once (in a hung file system) is not spun on.
+/// The longest pause. A process that the kernel cannot end at once (in a hung file system) is not
+/// spun on.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
 /// Waits for the end of any child. `None` when there is none.
@@ -64,15 +65,18 @@ mod linux {
         }
     }
 
-    /// One round: kills each descendant that is there now. Those that are born meanwhile need another.
+    /// One round: kills each descendant that is there now. Those that are born meanwhile need
+    /// another.
     pub(in super::super) fn kill_everyone(_main: Pid) {
         for process in descendants() {
-            // Fails when it has gone by itself, or belongs to another user; the next round looks again.
+            // Fails when it has gone by itself, or belongs to another user; the next round looks
+            // again.
             let _ = process.kill();
         }
     }
 
-    /// A process as `/proc` shows it. Its number may be used again later, number and birth together are not.
+    /// A process as `/proc` shows it. Its number may be used again later, number and birth together
+    /// are not.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     struct Seen {
         pid: Pid,
@@ -106,7 +110,8 @@ mod linux {
         /// Kills this process and never one that got its number since.
         fn kill(&self) -> io::Result<()> {
             let handle = match rustix::process::pidfd_open(self.pid, PidfdFlags::empty()) {
-                // Linux before 5.3. The number is a moment old, and numbers are used again only after a full turn.
+                // Linux before 5.3. The number is a moment old, and numbers are used again only
+                // after a full turn.
                 Err(rustix::io::Errno::NOSYS) => {
                     return Ok(rustix::process::kill_process(self.pid, Signal::KILL)?);
                 }

@@ -1,10 +1,12 @@
 //! Listing, reading and searching the text documents below a root.
 //!
-//! The functions return the text that a model gets, `Ok` as a result and `Err` as an error. An error names the value that
-//! was wrong and what to do next. They wait for the disk, so call them where waiting is allowed.
+//! The functions return the text that a model gets, `Ok` as a result and `Err` as an error. An
+//! error names the value that was wrong and what to do next. They wait for the disk, so call them
+//! where waiting is allowed.
 //!
-//! A document is a plain file with one of the endings `.md .markdown .txt .rst .adoc .org .html`, in any case, that is not hidden and not in
-//! a hidden folder, in `target` or in `node_modules`. No other file is listed, read or searched, whatever its name.
+//! A document is a plain file with one of the endings `.md .markdown .txt .rst .adoc .org .html`,
+//! in any case, that is not hidden and not in a hidden folder, in `target` or in `node_modules`. No
+//! other file is listed, read or searched, whatever its name.
 //!
 //! Documents are read as streams: memory does not grow with the size of a file.
 //!
@@ -39,7 +41,8 @@ const PROPOSALS: usize = 3;
 /// How alike a proposal is at least, of 1.
 const PROPOSAL_LIKENESS: f64 = 0.5;
 
-/// Lists documents, sorted by the bytes of their names: those after `after`, at most `limit` (100 unless given, 500 at most).
+/// Lists documents, sorted by the bytes of their names: those after `after`, at most `limit` (100
+/// unless given, 500 at most).
 ///
 /// ```text
 /// 2033-experimental-coroutines.md    494 lines    22488 bytes
@@ -102,7 +105,8 @@ fn has_ending(part: &str) -> bool {
 ///
 /// # Errors
 ///
-/// Text that says what is wrong with the name, with the nearest names when there is no such document.
+/// Text that says what is wrong with the name, with the nearest names when there is no such
+/// document.
 fn open(root: &Rooted, name: &str) -> Result<std::fs::File, String> {
     check_name(name).map_err(|error| error.to_string())?;
     let last = name.rsplit('/').next().unwrap_or(name);

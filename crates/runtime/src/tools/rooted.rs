@@ -1,11 +1,12 @@
 //! A folder whose files are reached by names that cannot leave it.
 //!
-//! Checking a name as text does not help against links, and a link that is looked for before the open can be put there
-//! after. So a name is walked part by part: each part is opened relative to the handle of the folder before, with the
-//! order not to follow a link. No step ever resolves more than one plain part, and what was opened is what is used.
+//! Checking a name as text does not help against links, and a link that is looked for before the
+//! open can be put there after. So a name is walked part by part: each part is opened relative to
+//! the handle of the folder before, with the order not to follow a link. No step ever resolves more
+//! than one plain part, and what was opened is what is used.
 //!
-//! Two things are refused that other programs allow: symbolic links that stay inside the root, and files with a second
-//! name (hard links), whose other name may be outside.
+//! Two things are refused that other programs allow: symbolic links that stay inside the root, and
+//! files with a second name (hard links), whose other name may be outside.
 //!
 //! It keeps no file locked, and does not hide one program's changes from another.
 
@@ -26,8 +27,8 @@ use rustix::io::Errno;
 pub use error::RootedError;
 pub use name::{NameError, NameProblem, check_name};
 
-/// Never follow a link, never wait (a pipe without a writer would), never make a device this process's terminal, never
-/// pass the handle on to a tool.
+/// Never follow a link, never wait (a pipe without a writer would), never make a device this
+/// process's terminal, never pass the handle on to a tool.
 const PLAIN: OFlags = OFlags::NOFOLLOW
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
@@ -104,8 +105,8 @@ impl Rooted {
 
     /// Lists files in all folders, asking `wanted` with the name of each folder and file.
     ///
-    /// Links, files with a second name and names that [`check_name`] refuses are left out without being asked about,
-    /// since they cannot be opened.
+    /// Links, files with a second name and names that [`check_name`] refuses are left out without
+    /// being asked about, since they cannot be opened.
     ///
     /// # Errors
     ///
@@ -163,8 +164,9 @@ impl Rooted {
 
     /// Puts `bytes` under `name`, making folders on the way; a plain file of that name is replaced.
     ///
-    /// After `Ok` the file is there with these bytes, also after a loss of power. After an error or a crash it is as it was
-    /// before; a crash can leave a temporary file `.lodestep-….tmp` next to it.
+    /// After `Ok` the file is there with these bytes, also after a loss of power. After an error or
+    /// a crash it is as it was before; a crash can leave a temporary file `.lodestep-….tmp` next to
+    /// it.
     ///
     /// # Errors
     ///
@@ -274,7 +276,8 @@ fn refused(name: &str, action: &'static str, errno: Errno) -> RootedError {
     }
 }
 
-/// A link and a file are both "not a folder" to the system; a look at what is there now tells them apart.
+/// A link and a file are both "not a folder" to the system; a look at what is there now tells them
+/// apart.
 fn refused_folder(parent: &Dir, part: &str, name: &str, errno: Errno) -> RootedError {
     match errno {
         Errno::NOTDIR

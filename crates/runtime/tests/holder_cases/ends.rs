@@ -82,7 +82,8 @@ pub fn only_what_is_given_is_inherited() {
     ]
     .into();
     assert_eq!(run(given).stdout, b"ONLY=this\nPATH=/usr/bin:/bin\n");
-    // What the test itself was started with goes on to every child; a holder and a stub add nothing.
+    // What the test itself was started with goes on to every child; a holder and a stub add
+    // nothing.
     let mut list = std::process::Command::new("ls");
     let plain = list.arg("/proc/self/fd").output().expect("a listing");
     let held = run(command(&["ls", "/proc/self/fd"]));

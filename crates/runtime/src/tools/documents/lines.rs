@@ -1,7 +1,7 @@
 //! A file as lines of bounded length.
 //!
-//! A line ends with `\n` or `\r\n`, or with the file. Only the beginning of a long line is kept in memory, since one line may be
-//! as long as the file.
+//! A line ends with `\n` or `\r\n`, or with the file. Only the beginning of a long line is kept in
+//! memory, since one line may be as long as the file.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};

@@ -9,8 +9,8 @@ const LINES_DEFAULT: u64 = 200;
 /// How many are shown at most.
 const LINES_MOST: u64 = 400;
 
-/// Shows lines of a document: from line `from` (1 unless given), `lines` of them (200 unless given, 400 at most) or as many as
-/// fit into 24,000 bytes.
+/// Shows lines of a document: from line `from` (1 unless given), `lines` of them (200 unless given,
+/// 400 at most) or as many as fit into 24,000 bytes.
 ///
 /// ```text
 /// 2349-pin.md lines 60-61 of 403
@@ -18,12 +18,14 @@ const LINES_MOST: u64 = 400;
 /// 61|
 /// ```
 ///
-/// The first line tells what was shown; go on with the line after. An empty document has `lines 0-0 of 0`. The header of a
-/// document that is not UTF-8 ends in `, not UTF-8: shown with replacements`.
+/// The first line tells what was shown; go on with the line after. An empty document has `lines 0-0
+/// of 0`. The header of a document that is not UTF-8 ends in `, not UTF-8: shown with
+/// replacements`.
 ///
 /// # Errors
 ///
-/// An unknown or refused name, a number of 0, a `from` after the end, or a file that the system does not read.
+/// An unknown or refused name, a number of 0, a `from` after the end, or a file that the system
+/// does not read.
 pub fn read(
     root: &Rooted,
     name: &str,

@@ -19,15 +19,16 @@ const BEFORE_BYTES: usize = 200;
 /// How many names of files that were not searched are shown.
 const NAMES: usize = 3;
 
-/// Finds lines with words of `query`, in any case and also inside of longer words; shows `limit` of them (10 unless given,
-/// 100 at most) or as many as fit into 24,000 bytes.
+/// Finds lines with words of `query`, in any case and also inside of longer words; shows `limit` of
+/// them (10 unless given, 100 at most) or as many as fit into 24,000 bytes.
 ///
 /// ```text
 /// 2349-pin.md:62: a line with most of the words
 /// 1 of 40 lines
 /// ```
 ///
-/// First those with most distinct words, then by name and line. Files over 16 MiB are not searched, and the last line says so.
+/// First those with most distinct words, then by name and line. Files over 16 MiB are not searched,
+/// and the last line says so.
 ///
 /// # Errors
 ///

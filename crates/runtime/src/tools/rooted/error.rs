@@ -4,7 +4,8 @@ use std::{fmt, io};
 
 use super::name::NameError;
 
-/// Why a file below a root was not read or written. Its text names the file, the reason and the next step.
+/// Why a file below a root was not read or written. Its text names the file, the reason and the
+/// next step.
 ///
 /// After each, nothing outside of the root has been read, written, made or removed.
 #[derive(Debug)]

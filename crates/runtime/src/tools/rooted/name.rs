@@ -1,7 +1,8 @@
 //! Which names a file below a root may have.
 //!
-//! Names come from a model, so they are checked as text before any file system sees them. The rules are
-//! the same on every system: a run that was saved on one must not change its meaning on another.
+//! Names come from a model, so they are checked as text before any file system sees them. The rules
+//! are the same on every system: a run that was saved on one must not change its meaning on
+//! another.
 
 use std::fmt;
 
@@ -38,9 +39,11 @@ pub enum NameProblem {
     Backslash,
     /// It holds a colon, which names a drive or a hidden stream on Windows.
     Colon,
-    /// It holds a NUL, a line end or another control character, or one that changes how text is shown.
+    /// It holds a NUL, a line end or another control character, or one that changes how text is
+    /// shown.
     Control,
-    /// It holds a `%`-coded dot, slash, backslash, percent or control character, which another program may decode.
+    /// It holds a `%`-coded dot, slash, backslash, percent or control character, which another
+    /// program may decode.
     Encoded,
     /// A part is the name of a device on Windows.
     Device,

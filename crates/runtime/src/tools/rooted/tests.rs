@@ -191,7 +191,8 @@ fn a_write_replaces_and_leaves_nothing_behind() {
 #[test]
 fn a_failed_write_keeps_the_old_file() {
     let fixture = Fixture::new();
-    // A folder that comes in the way after the look cannot be made at will; a name too long for the system can.
+    // A folder that comes in the way after the look cannot be made at will; a name too long for the
+    // system can.
     fs::write(fixture.path("root/sub/kept.md"), "kept").unwrap();
     assert!(fixture.rooted.write_atomically("sub", b"x").is_err());
     assert!(
