@@ -223,6 +223,9 @@ pub struct ModelState {
     /// The manifest of that request.
     #[n(9)]
     pub last_manifest: Option<Stored>,
+    /// How many replies there were.
+    #[n(10)]
+    pub answered: u64,
 }
 
 /// The text beside a decision's calls.

@@ -17,6 +17,9 @@ pub struct Request {
     pub tools: Vec<ToolSpec>,
     /// The most tokens that the reply may have.
     pub max_output_tokens: u64,
+    /// How many replies its asker has had before: the same again when a reply was lost. For logs and scripts; a
+    /// provider never sees it.
+    pub turn: u64,
 }
 
 /// One message of a request.

@@ -7,10 +7,7 @@
 //! still open at the end of a range is not used; the next range starts at its first line ([`Scan::resume`]).
 //! Only a block that fills a whole range is used cut, without the sentence at the seam.
 
-use crate::lines::{
-    comment, fence, heading, indent, is_html, is_link_definition, is_table_rule, is_underline,
-    marker,
-};
+use crate::lines::{comment, fence, heading, indent, is_html, is_link_definition, is_table_rule, is_underline, marker};
 
 /// Where to read on, and what stands open there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,10 +37,7 @@ pub(crate) enum Edge {
 
 impl Place {
     /// The start of a document.
-    pub(crate) const START: Self = Self {
-        line: 1,
-        edge: Edge::Clear,
-    };
+    pub(crate) const START: Self = Self { line: 1, edge: Edge::Clear };
 }
 
 /// A paragraph or list item: its lines with their numbers, without a list marker.
@@ -87,11 +81,7 @@ pub(crate) fn scan<'a>(lines: &[Line<'a>], edge: Edge, at_end: bool) -> Scan<'a>
     }
     let next = lines.last().map_or(1, |line| line.number.saturating_add(1));
     let resume = scanner.end(next, lines.first().map_or(1, |line| line.number), at_end);
-    Scan {
-        blocks: scanner.blocks,
-        headings: scanner.headings,
-        resume,
-    }
+    Scan { blocks: scanner.blocks, headings: scanner.headings, resume }
 }
 
 /// How many lines at the head of a document are front matter. Without a closing line there is none.
@@ -103,11 +93,7 @@ fn front_matter(lines: &[Line<'_>]) -> usize {
     if mark != "---" && mark != "+++" {
         return 0;
     }
-    lines
-        .iter()
-        .skip(1)
-        .position(|line| line.text.trim_end() == mark)
-        .map_or(0, |at| at + 2)
+    lines.iter().skip(1).position(|line| line.text.trim_end() == mark).map_or(0, |at| at + 2)
 }
 
 struct Scanner<'a> {
@@ -125,24 +111,9 @@ struct Scanner<'a> {
 impl<'a> Scanner<'a> {
     fn new(edge: Edge, lines: &[Line<'a>]) -> Self {
         // A nested list item is no indented code; that it was in a list is known only to the range before.
-        let item_indent = if edge == Edge::Block {
-            lines.first().map_or(0, |line| indent(line.text))
-        } else {
-            0
-        };
-        let edge = if edge == Edge::Block {
-            Edge::Clear
-        } else {
-            edge
-        };
-        Self {
-            blocks: vec![],
-            headings: vec![],
-            open: Block::default(),
-            in_item: false,
-            item_indent,
-            edge,
-        }
+        let item_indent = if edge == Edge::Block { lines.first().map_or(0, |line| indent(line.text)) } else { 0 };
+        let edge = if edge == Edge::Block { Edge::Clear } else { edge };
+        Self { blocks: vec![], headings: vec![], open: Block::default(), in_item: false, item_indent, edge }
     }
 
     fn line(&mut self, line: Line<'a>) {
@@ -181,9 +152,7 @@ impl<'a> Scanner<'a> {
         }
         // A marker may be followed by another marker, a fence or a heading.
         for _ in 0..8 {
-            let Some(width) =
-                marker(text.trim_start()).filter(|_| self.may_start_item(text.trim_start()))
-            else {
+            let Some(width) = marker(text.trim_start()).filter(|_| self.may_start_item(text.trim_start())) else {
                 break;
             };
             self.close();
@@ -202,9 +171,7 @@ impl<'a> Scanner<'a> {
 
     /// In the midst of a paragraph only "1." starts a list; "2." there is a number at the start of a line.
     fn may_start_item(&self, text: &str) -> bool {
-        self.open.lines.is_empty()
-            || self.in_item
-            || !text.starts_with(|c: char| c.is_ascii_digit() && c != '1')
+        self.open.lines.is_empty() || self.in_item || !text.starts_with(|c: char| c.is_ascii_digit() && c != '1')
     }
 
     /// Deals with a line that is not prose. False when it is prose.
@@ -215,19 +182,14 @@ impl<'a> Scanner<'a> {
         } else if let Some(at) = comment(text) {
             self.open.tail_cut = true;
             self.close();
-            self.edge = if text[at..].contains("-->") {
-                Edge::Cut
-            } else {
-                Edge::Comment
-            };
+            self.edge = if text[at..].contains("-->") { Edge::Cut } else { Edge::Comment };
         } else if let Some(heading) = heading(text) {
             self.close();
             self.headings.push(heading.to_owned());
         } else if is_underline(text) {
             // Under text it makes the text a heading; alone it is a rule.
             let lines = std::mem::take(&mut self.open).lines;
-            self.headings
-                .extend(lines.iter().map(|(_, text)| text.trim().to_owned()));
+            self.headings.extend(lines.iter().map(|(_, text)| text.trim().to_owned()));
             self.close();
         } else if is_table_rule(text) {
             self.open = Block::default();
@@ -267,30 +229,18 @@ impl<'a> Scanner<'a> {
     /// Ends the range: says where the next one starts, which is past `first` whatever happens.
     fn end(&mut self, next: u64, first: u64, at_end: bool) -> Place {
         let Some((start, _)) = self.open.lines.first().copied() else {
-            return Place {
-                line: next,
-                edge: self.edge,
-            };
+            return Place { line: next, edge: self.edge };
         };
         if at_end {
             self.close();
-            return Place {
-                line: next,
-                edge: Edge::Clear,
-            };
+            return Place { line: next, edge: Edge::Clear };
         }
         if start > first {
             self.open = Block::default();
-            return Place {
-                line: start,
-                edge: Edge::Block,
-            };
+            return Place { line: start, edge: Edge::Block };
         }
         self.open.tail_cut = true;
         self.close();
-        Place {
-            line: next,
-            edge: Edge::Cut,
-        }
+        Place { line: next, edge: Edge::Cut }
     }
 }

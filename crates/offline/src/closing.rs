@@ -27,18 +27,9 @@ pub(crate) type Calls = Vec<(String, Value)>;
 impl Closing<'_> {
     /// What to call next: the milestones together, each publishing tool alone, then finish.
     pub(crate) fn next_calls(&self) -> Calls {
-        let refused = self
-            .view
-            .recent
-            .iter()
-            .flatten()
-            .filter(|outcome| outcome.tool == self.tools.finish.name)
-            .count();
-        let was_just_refused = self
-            .view
-            .newest()
-            .iter()
-            .any(|outcome| outcome.tool == self.tools.finish.name);
+        let refused =
+            self.view.recent.iter().flatten().filter(|outcome| outcome.tool == self.tools.finish.name).count();
+        let was_just_refused = self.view.newest().iter().any(|outcome| outcome.tool == self.tools.finish.name);
         if was_just_refused && refused == 1 {
             let remedies = self.remedies();
             if !remedies.is_empty() {
@@ -50,10 +41,7 @@ impl Closing<'_> {
             calls.extend(self.publication());
         }
         if calls.is_empty() {
-            calls.push((
-                self.tools.finish.name.clone(),
-                json!({"summary": self.summary()}),
-            ));
+            calls.push((self.tools.finish.name.clone(), json!({"summary": self.summary()})));
         }
         calls
     }
@@ -64,10 +52,7 @@ impl Closing<'_> {
             Ended::Ok => self.milestones(|_| true),
             Ended::Not(why) if why.starts_with("denied") => vec![],
             Ended::Not(_) => {
-                vec![(
-                    self.tools.save.name.clone(),
-                    json!({"name": self.artifact, "text": self.report.text}),
-                )]
+                vec![(self.tools.save.name.clone(), json!({"name": self.artifact, "text": self.report.text}))]
             }
         }
     }
@@ -79,12 +64,8 @@ impl Closing<'_> {
         };
         let evidence = format!("artifact {}", self.artifact);
         let open = open_milestones(self.view);
-        let mark = |id: String| {
-            (
-                plan.name.clone(),
-                json!({"milestone": id, "status": "reached", "evidence": evidence}),
-            )
-        };
+        let mark =
+            |id: String| (plan.name.clone(), json!({"milestone": id, "status": "reached", "evidence": evidence}));
         open.into_iter().filter(|id| wanted(id)).map(mark).collect()
     }
 
@@ -93,24 +74,11 @@ impl Closing<'_> {
         let Some(plan) = self.tools.plan else {
             return true;
         };
-        let is_for_it =
-            |arguments: &Value| arguments.get("milestone").and_then(Value::as_str) == Some(id);
-        let listed = self
-            .view
-            .actions
-            .iter()
-            .filter(|action| action.tool == plan.name);
-        let recent = self
-            .view
-            .recent
-            .iter()
-            .flatten()
-            .filter(|outcome| outcome.tool == plan.name);
-        listed.into_iter().any(|action| {
-            serde_json::from_str(&action.arguments).is_ok_and(|value| is_for_it(&value))
-        }) || recent
-            .into_iter()
-            .any(|outcome| is_for_it(&outcome.arguments))
+        let is_for_it = |arguments: &Value| arguments.get("milestone").and_then(Value::as_str) == Some(id);
+        let listed = self.view.actions.iter().filter(|action| action.tool == plan.name);
+        let recent = self.view.recent.iter().flatten().filter(|outcome| outcome.tool == plan.name);
+        listed.into_iter().any(|action| serde_json::from_str(&action.arguments).is_ok_and(|value| is_for_it(&value)))
+            || recent.into_iter().any(|outcome| is_for_it(&outcome.arguments))
     }
 
     /// The first publishing tool that was not called yet and can be.
@@ -118,46 +86,23 @@ impl Closing<'_> {
         if *self.saved != Ended::Ok {
             return None;
         }
-        let untried = self
-            .tools
-            .publishing
-            .iter()
-            .filter(|tool| publish::ended(self.view, &tool.name).is_none());
-        untried
-            .into_iter()
-            .find_map(|tool| Some((tool.name.clone(), self.arguments(tool).ok()?)))
+        let untried = self.tools.publishing.iter().filter(|tool| publish::ended(self.view, &tool.name).is_none());
+        untried.into_iter().find_map(|tool| Some((tool.name.clone(), self.arguments(tool).ok()?)))
     }
 
     fn arguments(&self, tool: &lodestep_model::ToolSpec) -> Result<Value, String> {
         let title = report::title(self.topic);
-        let line = format!(
-            "The report on \"{title}\" is published, with {}.",
-            count(self.report.citations, "citation")
-        );
-        publish::arguments(
-            tool,
-            &Material {
-                artifact: self.artifact,
-                title: &title,
-                line: &line,
-            },
-        )
+        let line =
+            format!("The report on \"{title}\" is published, with {}.", count(self.report.citations, "citation"));
+        publish::arguments(tool, &Material { artifact: self.artifact, title: &title, line: &line })
     }
 
     /// What was done and, as plainly, what was not.
     fn summary(&self) -> String {
         let tally = &self.memory.tally;
-        let Report {
-            citations,
-            documents,
-            ..
-        } = self.report;
+        let Report { citations, documents, .. } = self.report;
         let mut sentences = vec![match self.saved {
-            Ended::Ok => format!(
-                "The report on \"{}\" is saved as {}.",
-                report::title(self.topic),
-                self.artifact
-            ),
+            Ended::Ok => format!("The report on \"{}\" is saved as {}.", report::title(self.topic), self.artifact),
             Ended::Not(why) => format!("The report could not be saved: {why}."),
         }];
         sentences.push(format!(
@@ -167,26 +112,16 @@ impl Closing<'_> {
             count(tally.documents as usize, "document")
         ));
         if tally.skipped > 0 {
-            sentences.push(format!(
-                "{} could not be read.",
-                count(tally.skipped as usize, "document")
-            ));
+            sentences.push(format!("{} could not be read.", count(tally.skipped as usize, "document")));
         }
         match self.memory.listing {
-            Listing::Failed => {
-                sentences.push("The list of documents could not be had to its end.".into())
-            }
+            Listing::Failed => sentences.push("The list of documents could not be had to its end.".into()),
             Listing::Stopped | Listing::More => {
                 sentences.push("Reading was stopped before all documents were read.".into())
             }
             Listing::All => {}
         }
-        sentences.extend(
-            self.tools
-                .publishing
-                .iter()
-                .filter_map(|tool| self.unpublished(tool)),
-        );
+        sentences.extend(self.tools.publishing.iter().filter_map(|tool| self.unpublished(tool)));
         sentences.join(" ")
     }
 
@@ -194,19 +129,13 @@ impl Closing<'_> {
     fn unpublished(&self, tool: &lodestep_model::ToolSpec) -> Option<String> {
         match publish::ended(self.view, &tool.name) {
             Some(Ended::Ok) => None,
-            Some(Ended::Not(why)) => Some(format!(
-                "{} did not go through ({why}) and was not called again.",
-                tool.name
-            )),
-            None if *self.saved != Ended::Ok => Some(format!(
-                "{} was not called: there is nothing to publish.",
-                tool.name
-            )),
-            None => Some(format!(
-                "{} was not called: {}.",
-                tool.name,
-                self.arguments(tool).err()?
-            )),
+            Some(Ended::Not(why)) => {
+                Some(format!("{} did not go through ({why}) and was not called again.", tool.name))
+            }
+            None if *self.saved != Ended::Ok => {
+                Some(format!("{} was not called: there is nothing to publish.", tool.name))
+            }
+            None => Some(format!("{} was not called: {}.", tool.name, self.arguments(tool).err()?)),
         }
     }
 }
@@ -214,28 +143,16 @@ impl Closing<'_> {
 /// The milestones that are not reached and that the runtime does not mark itself.
 fn open_milestones(view: &View) -> Vec<String> {
     let by_runtime = |id: &str| {
-        view.criteria.iter().any(|criterion| matches!(criterion, Criterion::Milestone { id: i, by_runtime: true } if i == id))
+        view.criteria
+            .iter()
+            .any(|criterion| matches!(criterion, Criterion::Milestone { id: i, by_runtime: true } if i == id))
     };
-    let planned = view
-        .plan
-        .iter()
-        .filter(|(_, reached)| !reached)
-        .map(|(id, _)| id.clone());
-    let unplanned = view
-        .criteria
-        .iter()
-        .filter_map(|criterion| match criterion {
-            Criterion::Milestone { id, .. }
-                if !view.plan.iter().any(|(planned, _)| planned == id) =>
-            {
-                Some(id.clone())
-            }
-            _ => None,
-        });
-    planned
-        .chain(unplanned)
-        .filter(|id| !by_runtime(id))
-        .collect()
+    let planned = view.plan.iter().filter(|(_, reached)| !reached).map(|(id, _)| id.clone());
+    let unplanned = view.criteria.iter().filter_map(|criterion| match criterion {
+        Criterion::Milestone { id, .. } if !view.plan.iter().any(|(planned, _)| planned == id) => Some(id.clone()),
+        _ => None,
+    });
+    planned.chain(unplanned).filter(|id| !by_runtime(id)).collect()
 }
 
 fn count(number: usize, noun: &str) -> String {

@@ -22,6 +22,7 @@
 //!     messages: vec![Message::User { text: "# Objective\nWhy do tides turn?\n".into() }],
 //!     tools: vec![],
 //!     max_output_tokens: 1_000,
+//!     turn: 0,
 //! };
 //! // The answer is ready at once: nothing is waited for.
 //! let answer = OfflineModel.ask(&request).as_mut().poll(&mut Context::from_waker(Waker::noop()));

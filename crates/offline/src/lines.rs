@@ -32,9 +32,7 @@ pub(crate) fn marker(text: &str) -> Option<usize> {
     if !is_marker || !(rest.is_empty() || rest.starts_with([' ', '\t'])) {
         return None;
     }
-    let task = ["[ ] ", "[x] ", "[X] "]
-        .iter()
-        .any(|mark| rest.trim_start().starts_with(mark));
+    let task = ["[ ] ", "[x] ", "[X] "].iter().any(|mark| rest.trim_start().starts_with(mark));
     let blanks = rest.len() - rest.trim_start().len();
     Some(digits + 1 + if task { blanks + 3 } else { 0 })
 }
@@ -58,18 +56,14 @@ pub(crate) fn heading(text: &str) -> Option<&str> {
 pub(crate) fn is_underline(text: &str) -> bool {
     let sign = text.bytes().next().unwrap_or(0);
     let count = text.bytes().filter(|b| *b == sign).count();
-    let is_rule = matches!(sign, b'-' | b'*' | b'_')
-        && count >= 3
-        && text.bytes().all(|b| b == sign || b == b' ');
+    let is_rule = matches!(sign, b'-' | b'*' | b'_') && count >= 3 && text.bytes().all(|b| b == sign || b == b' ');
     let is_setext = matches!(sign, b'-' | b'=') && count >= 2 && count == text.len();
     is_rule || is_setext
 }
 
 /// The line under the head of a table, such as `|---|:--|`.
 pub(crate) fn is_table_rule(text: &str) -> bool {
-    text.contains('|')
-        && text.contains('-')
-        && text.bytes().all(|b| matches!(b, b'|' | b'-' | b':' | b' '))
+    text.contains('|') && text.contains('-') && text.bytes().all(|b| matches!(b, b'|' | b'-' | b':' | b' '))
 }
 
 /// Whether a block of HTML starts here.
@@ -80,14 +74,10 @@ pub(crate) fn is_html(text: &str) -> bool {
     let name = rest.trim_start_matches('/');
     let after_name = name.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
     // An address in angle brackets is text: its name ends in a colon.
-    after_name.len() < name.len()
-        && (after_name.is_empty() || after_name.starts_with([' ', '>', '/']))
+    after_name.len() < name.len() && (after_name.is_empty() || after_name.starts_with([' ', '>', '/']))
 }
 
 /// Whether this is `[label]: address`, or a footnote.
 pub(crate) fn is_link_definition(text: &str) -> bool {
-    text.starts_with('[')
-        && text
-            .find("]:")
-            .is_some_and(|end| !text[1..end].contains(']'))
+    text.starts_with('[') && text.find("]:").is_some_and(|end| !text[1..end].contains(']'))
 }

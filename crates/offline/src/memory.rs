@@ -89,18 +89,12 @@ impl Memory {
         Self {
             limit: NOTE_BYTES,
             step: MAX_STEP,
-            tally: Tally {
-                having: counts.clone(),
-                ..Tally::default()
-            },
+            tally: Tally { having: counts.clone(), ..Tally::default() },
             listing: Listing::More,
             listed_to: String::new(),
             place: Place::START,
             queue: VecDeque::new(),
-            current: Document {
-                counts,
-                ..Document::default()
-            },
+            current: Document { counts, ..Document::default() },
             documents: vec![],
             terms,
         }
@@ -145,10 +139,7 @@ impl Memory {
 
     fn take_current(&mut self) -> Document {
         self.place = Place::START;
-        let empty = Document {
-            counts: vec![0; self.terms.len()],
-            ..Document::default()
-        };
+        let empty = Document { counts: vec![0; self.terms.len()], ..Document::default() };
         std::mem::replace(&mut self.current, empty)
     }
 

@@ -56,17 +56,9 @@ fn answer(request: &Request) -> Result<Reply, ModelError> {
         arguments: arguments.to_string(),
     };
     let calls = calls.into_iter().enumerate().map(call).collect();
-    let mut reply = Reply {
-        text,
-        calls,
-        stop: StopReason::ToolCalls,
-        usage: None,
-    };
+    let mut reply = Reply { text, calls, stop: StopReason::ToolCalls, usage: None };
     let output_tokens = tokens(serde_json::to_vec(&reply));
-    reply.usage = Some(Usage {
-        input_tokens: tokens(serde_json::to_vec(request)),
-        output_tokens,
-    });
+    reply.usage = Some(Usage { input_tokens: tokens(serde_json::to_vec(request)), output_tokens });
     Ok(reply)
 }
 
@@ -80,36 +72,19 @@ fn decide(view: &View, tools: &Tools) -> (String, Calls) {
     let (topic, terms) = topic(view);
     let artifact = artifact(view);
     let saved = publish::ended(view, &tools.save.name);
-    let known = view
-        .notes
-        .iter()
-        .find(|(key, _)| key == note::KEY)
-        .and_then(|(_, text)| recall::read(text, &terms));
+    let known = view.notes.iter().find(|(key, _)| key == note::KEY).and_then(|(_, text)| recall::read(text, &terms));
     let memory = known.unwrap_or_else(|| Memory::new(terms));
     if let Some(saved) = &saved {
         let report = report::write(&topic, &memory);
-        let closing = Closing {
-            view,
-            tools,
-            memory: &memory,
-            topic: &topic,
-            artifact: &artifact,
-            report: &report,
-            saved,
-        };
+        let closing =
+            Closing { view, tools, memory: &memory, topic: &topic, artifact: &artifact, report: &report, saved };
         return ("The report is written.".to_owned(), closing.next_calls());
     }
     research(view, tools, memory, &topic, &artifact)
 }
 
 /// Takes the newest results in; then asks for more to read, or saves the report.
-fn research(
-    view: &View,
-    tools: &Tools,
-    mut memory: Memory,
-    topic: &str,
-    artifact: &str,
-) -> (String, Calls) {
+fn research(view: &View, tools: &Tools, mut memory: Memory, topic: &str, artifact: &str) -> (String, Calls) {
     let mut changed = reading::absorb(&mut memory, view.newest(), tools);
     changed |= lower_limit(&mut memory, view, tools);
     let needed = CLOSING_CALLS + tools.publishing.len() as u64;
@@ -130,25 +105,16 @@ fn research(
     let report = report::write(topic, &memory);
     let arguments = json!({"name": artifact, "text": report.text});
     calls.push((tools.save.name.clone(), arguments));
-    let text = format!(
-        "{read} documents read; {} sentences to cite.",
-        report.citations
-    );
+    let text = format!("{read} documents read; {} sentences to cite.", report.citations);
     (text, calls)
 }
 
 /// Halves the note when the last one was refused; gives reading up when it cannot be made small enough.
 /// True when it was refused.
 fn lower_limit(memory: &mut Memory, view: &View, tools: &Tools) -> bool {
-    let refused = view
-        .newest()
-        .iter()
-        .filter(|outcome| outcome.tool == tools.note.name && outcome.failed);
+    let refused = view.newest().iter().filter(|outcome| outcome.tool == tools.note.name && outcome.failed);
     let bytes = |text: &Value| text.as_str().map_or(0, str::len);
-    let Some(bytes) = refused
-        .filter_map(|outcome| outcome.argument("text").map(bytes))
-        .min()
-    else {
+    let Some(bytes) = refused.filter_map(|outcome| outcome.argument("text").map(bytes)).min() else {
         return false;
     };
     memory.limit = memory.limit.min(bytes) / 2;
@@ -163,16 +129,9 @@ fn lower_limit(memory: &mut Memory, view: &View, tools: &Tools) -> bool {
 
 /// The topic, and the stems of its terms.
 fn topic(view: &View) -> (String, Vec<String>) {
-    match view
-        .inputs
-        .iter()
-        .find(|(name, value)| name == "topic" && !value.trim().is_empty())
-    {
+    match view.inputs.iter().find(|(name, value)| name == "topic" && !value.trim().is_empty()) {
         Some((_, topic)) => (topic.clone(), terms::topic_terms(topic)),
-        None => (
-            view.objective.clone(),
-            terms::objective_terms(&view.objective),
-        ),
+        None => (view.objective.clone(), terms::objective_terms(&view.objective)),
     }
 }
 

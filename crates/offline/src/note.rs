@@ -47,71 +47,38 @@ fn head(memory: &Memory) -> String {
         memory.listed_to,
     );
     if !memory.queue.is_empty() {
-        let _ = writeln!(
-            text,
-            "at: {} {}",
-            memory.place.line,
-            edge(memory.place.edge)
-        );
+        let _ = writeln!(text, "at: {} {}", memory.place.line, edge(memory.place.edge));
     }
     for entry in &memory.queue {
-        let _ = writeln!(
-            text,
-            "next: {} lines, {} bytes, {}",
-            entry.lines, entry.bytes, entry.name
-        );
+        let _ = writeln!(text, "next: {} lines, {} bytes, {}", entry.lines, entry.bytes, entry.name);
     }
     text
 }
 
 fn write_document(text: &mut String, word: &str, document: &Document) {
     let counts = numbers(&document.counts);
-    let Document {
-        sentences,
-        words,
-        titled,
-        name,
-        ..
-    } = document;
-    let _ = writeln!(
-        text,
-        "{word}: {sentences} sentences, {words} words, {counts} terms, {titled} titled, {name}"
-    );
-    for Sentence {
-        from,
-        to,
-        text: sentence,
-    } in &document.kept
-    {
+    let Document { sentences, words, titled, name, .. } = document;
+    let _ = writeln!(text, "{word}: {sentences} sentences, {words} words, {counts} terms, {titled} titled, {name}");
+    for Sentence { from, to, text: sentence } in &document.kept {
         let _ = writeln!(text, "- {from}-{to}: {sentence}");
     }
 }
 
 /// How many bytes of the note a sentence takes.
 pub(crate) fn sentence_bytes(sentence: &Sentence) -> usize {
-    "- -: \n".len()
-        + sentence.from.to_string().len()
-        + sentence.to.to_string().len()
-        + sentence.text.len()
+    "- -: \n".len() + sentence.from.to_string().len() + sentence.to.to_string().len() + sentence.text.len()
 }
 
 /// How many bytes of the note a document takes, without its sentences.
 pub(crate) fn document_bytes(document: &Document) -> usize {
     let mut text = String::new();
-    let bare = Document {
-        kept: vec![],
-        ..document.clone()
-    };
+    let bare = Document { kept: vec![], ..document.clone() };
     write_document(&mut text, "read", &bare);
     text.len()
 }
 
 fn numbers(numbers: &[u64]) -> String {
-    numbers
-        .iter()
-        .map(u64::to_string)
-        .collect::<Vec<_>>()
-        .join("/")
+    numbers.iter().map(u64::to_string).collect::<Vec<_>>().join("/")
 }
 
 fn edge(edge: Edge) -> String {
@@ -135,34 +102,12 @@ mod tests {
 
     fn sample() -> Memory {
         let mut memory = Memory::new(vec!["tide".into(), "moon".into()]);
-        let kept = vec![Sentence {
-            from: 3,
-            to: 4,
-            text: "The tide: it turns.".into(),
-        }];
-        memory.tally = Tally {
-            documents: 2,
-            skipped: 1,
-            sentences: 30,
-            words: 400,
-            having: vec![2, 1],
-        };
-        memory.documents = vec![Document {
-            name: "a, b.md".into(),
-            counts: vec![4, 1],
-            titled: 2,
-            kept,
-            ..Document::default()
-        }];
-        memory.queue.push_back(Entry {
-            name: "c: d.md".into(),
-            lines: 9,
-            bytes: 99,
-        });
-        memory.place = Place {
-            line: 5,
-            edge: Edge::Fence(b'~', 4),
-        };
+        let kept = vec![Sentence { from: 3, to: 4, text: "The tide: it turns.".into() }];
+        memory.tally = Tally { documents: 2, skipped: 1, sentences: 30, words: 400, having: vec![2, 1] };
+        memory.documents =
+            vec![Document { name: "a, b.md".into(), counts: vec![4, 1], titled: 2, kept, ..Document::default() }];
+        memory.queue.push_back(Entry { name: "c: d.md".into(), lines: 9, bytes: 99 });
+        memory.place = Place { line: 5, edge: Edge::Fence(b'~', 4) };
         memory.listed_to = "c: d.md".into();
         memory
     }
@@ -179,15 +124,7 @@ mod tests {
     fn another_note_is_none() {
         let memory = sample();
         assert_eq!(read(&write(&memory), &["tide".into()]), None);
-        for text in [
-            "",
-            "- a list",
-            "free text",
-            "terms: tide moon",
-            "having: 1",
-            "at: 0 clear",
-            "- 1-2: x",
-        ] {
+        for text in ["", "- a list", "free text", "terms: tide moon", "having: 1", "at: 0 clear", "- 1-2: x"] {
             assert_eq!(read(text, &memory.terms), None, "{text}");
         }
     }

@@ -37,10 +37,7 @@ pub(crate) struct RangePage<'a> {
 
 /// Reads a page of the list. Lines that are not of its format are passed over.
 pub(crate) fn list(text: &str) -> ListPage {
-    let mut page = ListPage {
-        entries: vec![],
-        more: false,
-    };
+    let mut page = ListPage { entries: vec![], more: false };
     let mut after_gap = false;
     for line in text.lines() {
         if is_gap(line) {
@@ -58,20 +55,11 @@ pub(crate) fn list(text: &str) -> ListPage {
 
 fn entry(line: &str) -> Option<Entry> {
     let mut fields = line.rsplitn(3, '\t');
-    let bytes = fields
-        .next()?
-        .strip_suffix(" bytes")
-        .or_else(|| line.strip_suffix(" byte"))?;
+    let bytes = fields.next()?.strip_suffix(" bytes").or_else(|| line.strip_suffix(" byte"))?;
     let lines = fields.next()?;
-    let lines = lines
-        .strip_suffix(" lines")
-        .or_else(|| lines.strip_suffix(" line"))?;
+    let lines = lines.strip_suffix(" lines").or_else(|| lines.strip_suffix(" line"))?;
     let name = fields.next().filter(|name| !name.is_empty())?;
-    Some(Entry {
-        name: name.to_owned(),
-        lines: lines.parse().ok()?,
-        bytes: bytes.parse().unwrap_or(0),
-    })
+    Some(Entry { name: name.to_owned(), lines: lines.parse().ok()?, bytes: bytes.parse().unwrap_or(0) })
 }
 
 /// Reads a range of the document `name` that starts at line `from`. `None` when it is not of that format.
@@ -85,16 +73,9 @@ pub(crate) fn range<'a>(text: &'a str, name: &str, from: u64) -> Option<RangePag
     if first != from {
         return None;
     }
-    let mut page = RangePage {
-        last,
-        total,
-        lines: vec![],
-        shortened: false,
-    };
+    let mut page = RangePage { last, total, lines: vec![], shortened: false };
     for row in rows {
-        match line(row)
-            .filter(|line| Some(line.number) == from.checked_add(page.lines.len() as u64))
-        {
+        match line(row).filter(|line| Some(line.number) == from.checked_add(page.lines.len() as u64)) {
             Some(line) => page.lines.push(line),
             None => {
                 // The line before a gap may be cut at any place.
@@ -112,33 +93,17 @@ fn line(row: &str) -> Option<Line<'_>> {
     let number = number.trim().parse().ok()?;
     let text = text.strip_prefix(' ').unwrap_or(text);
     // A byte order mark belongs to the file, not to its first word.
-    let text = if number == 1 {
-        text.trim_start_matches('\u{feff}')
-    } else {
-        text
-    };
-    Some(
-        match text.rfind(" [… ").filter(|at| is_gap(&text[at + 1..])) {
-            Some(at) => Line {
-                number,
-                text: &text[..at],
-                cut: true,
-            },
-            None => Line {
-                number,
-                text,
-                cut: false,
-            },
-        },
-    )
+    let text = if number == 1 { text.trim_start_matches('\u{feff}') } else { text };
+    Some(match text.rfind(" [… ").filter(|at| is_gap(&text[at + 1..])) {
+        Some(at) => Line { number, text: &text[..at], cut: true },
+        None => Line { number, text, cut: false },
+    })
 }
 
 /// The mark that stands where bytes were left out, such as `[… 4,120 bytes left out …]`.
 fn is_gap(text: &str) -> bool {
     text.strip_prefix("[… ").is_some_and(|rest| {
-        rest.starts_with(|c: char| c.is_ascii_digit())
-            && rest.contains(" left out")
-            && rest.trim_end().ends_with(']')
+        rest.starts_with(|c: char| c.is_ascii_digit()) && rest.contains(" left out") && rest.trim_end().ends_with(']')
     })
 }
 
@@ -152,18 +117,9 @@ mod tests {
 
     #[test]
     fn a_list_has_names_with_blanks_and_says_whether_it_goes_on() {
-        let page = list(
-            "a b.md\t3 lines\t40 bytes\nc.md\t1 line\t9 bytes\n2 of 5 documents; more after \"c.md\"\n",
-        );
+        let page = list("a b.md\t3 lines\t40 bytes\nc.md\t1 line\t9 bytes\n2 of 5 documents; more after \"c.md\"\n");
         assert_eq!(page.entries.len(), 2);
-        assert_eq!(
-            page.entries[0],
-            Entry {
-                name: "a b.md".into(),
-                lines: 3,
-                bytes: 40
-            }
-        );
+        assert_eq!(page.entries[0], Entry { name: "a b.md".into(), lines: 3, bytes: 40 });
         assert!(page.more);
         assert!(!list("0 of 0 documents").more);
     }
@@ -180,22 +136,10 @@ mod tests {
 
     #[test]
     fn a_range_is_read_up_to_the_first_gap() {
-        let page = range(
-            "a.md lines 2-9 of 12\n2| x\n3|\n4| cut he\n[… 70 bytes left out …]\n9| y",
-            "a.md",
-            2,
-        )
-        .expect("a range");
-        assert_eq!(
-            (texts(&page), page.shortened, page.total),
-            (vec!["x", ""], true, 12)
-        );
-        let whole = range(
-            "a.md lines 1-2 of 2\n1| x [… 40 bytes left out]\n2| y\n",
-            "a.md",
-            1,
-        )
-        .expect("a range");
+        let page = range("a.md lines 2-9 of 12\n2| x\n3|\n4| cut he\n[… 70 bytes left out …]\n9| y", "a.md", 2)
+            .expect("a range");
+        assert_eq!((texts(&page), page.shortened, page.total), (vec!["x", ""], true, 12));
+        let whole = range("a.md lines 1-2 of 2\n1| x [… 40 bytes left out]\n2| y\n", "a.md", 1).expect("a range");
         assert_eq!((texts(&whole), whole.shortened), (vec!["x", "y"], false));
         assert!(whole.lines[0].cut && !whole.lines[1].cut);
     }

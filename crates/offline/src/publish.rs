@@ -29,45 +29,23 @@ const LINE_NAMES: &[&str] = &["text", "message"];
 
 /// How the calls of `tool` have ended so far; `None` when there were none.
 pub(crate) fn ended(view: &View, tool: &str) -> Option<Ended> {
-    let listed = view
-        .actions
-        .iter()
-        .filter(|action| action.tool == tool)
-        .map(|action| {
-            if action.outcome.starts_with("ok") {
-                Ended::Ok
-            } else {
-                Ended::Not(first_line(&action.outcome))
-            }
-        });
-    let recent = view
-        .recent
-        .iter()
-        .flatten()
-        .filter(|outcome| outcome.tool == tool)
-        .map(|outcome| {
-            if outcome.failed || outcome.text.starts_with("denied") {
-                Ended::Not(first_line(&outcome.text))
-            } else {
-                Ended::Ok
-            }
-        });
+    let listed = view.actions.iter().filter(|action| action.tool == tool).map(|action| {
+        if action.outcome.starts_with("ok") { Ended::Ok } else { Ended::Not(first_line(&action.outcome)) }
+    });
+    let recent = view.recent.iter().flatten().filter(|outcome| outcome.tool == tool).map(|outcome| {
+        if outcome.failed || outcome.text.starts_with("denied") {
+            Ended::Not(first_line(&outcome.text))
+        } else {
+            Ended::Ok
+        }
+    });
     let all: Vec<_> = listed.chain(recent).collect();
-    if all.contains(&Ended::Ok) {
-        Some(Ended::Ok)
-    } else {
-        all.last().cloned()
-    }
+    if all.contains(&Ended::Ok) { Some(Ended::Ok) } else { all.last().cloned() }
 }
 
 /// The first line of a text, at most 200 characters of it.
 pub(crate) fn first_line(text: &str) -> String {
-    text.lines()
-        .next()
-        .unwrap_or("")
-        .chars()
-        .take(200)
-        .collect()
+    text.lines().next().unwrap_or("").chars().take(200).collect()
 }
 
 /// Arguments for a publishing tool.
@@ -78,19 +56,9 @@ pub(crate) fn first_line(text: &str) -> String {
 /// takes nothing of the report.
 pub(crate) fn arguments(tool: &ToolSpec, material: &Material) -> Result<Value, String> {
     let none = Map::new();
-    let properties = tool
-        .input
-        .get("properties")
-        .and_then(Value::as_object)
-        .unwrap_or(&none);
-    let required: Vec<&str> = tool
-        .input
-        .get("required")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
+    let properties = tool.input.get("properties").and_then(Value::as_object).unwrap_or(&none);
+    let required: Vec<&str> =
+        tool.input.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
     let mut arguments = Map::new();
     let mut takes_report = false;
     for (name, schema) in properties {
@@ -103,16 +71,9 @@ pub(crate) fn arguments(tool: &ToolSpec, material: &Material) -> Result<Value, S
         }
     }
     if let Some(name) = required.iter().find(|name| !arguments.contains_key(**name)) {
-        return Err(format!(
-            "nothing is known for its argument `{}`",
-            first_line(name)
-        ));
+        return Err(format!("nothing is known for its argument `{}`", first_line(name)));
     }
-    if takes_report {
-        Ok(Value::Object(arguments))
-    } else {
-        Err("it takes nothing of a report".to_owned())
-    }
+    if takes_report { Ok(Value::Object(arguments)) } else { Err("it takes nothing of a report".to_owned()) }
 }
 
 /// A value of the report for an argument.
@@ -127,9 +88,7 @@ fn fill(name: &str, schema: &Value, is_required: bool, material: &Material) -> O
         return None;
     }
     // What a pattern, a format or a choice allows is no free text.
-    let is_free = ["pattern", "format", "enum", "const", "contentEncoding"]
-        .iter()
-        .all(|key| schema.get(key).is_none());
+    let is_free = ["pattern", "format", "enum", "const", "contentEncoding"].iter().all(|key| schema.get(key).is_none());
     let value = match (text("format"), name) {
         (Some("artifact-name"), _) => return Some(json!(material.artifact)),
         _ if !is_free || (is_required && schema.get("default").is_some()) => return None,
@@ -137,16 +96,8 @@ fn fill(name: &str, schema: &Value, is_required: bool, material: &Material) -> O
         (_, name) if is_required || LINE_NAMES.contains(&name) => material.line,
         _ => return None,
     };
-    let limit = |key| {
-        schema
-            .get(key)
-            .and_then(Value::as_u64)
-            .and_then(|limit| usize::try_from(limit).ok())
-    };
-    let value: String = value
-        .chars()
-        .take(limit("maxLength").unwrap_or(usize::MAX))
-        .collect();
+    let limit = |key| schema.get(key).and_then(Value::as_u64).and_then(|limit| usize::try_from(limit).ok());
+    let value: String = value.chars().take(limit("maxLength").unwrap_or(usize::MAX)).collect();
     (value.chars().count() >= limit("minLength").unwrap_or(0)).then(|| json!(value))
 }
 
@@ -157,11 +108,7 @@ fn fixed(schema: &Value) -> Option<Value> {
         .and_then(Value::as_array)
         .filter(|values| values.len() == 1)
         .and_then(|values| values.first());
-    schema
-        .get("const")
-        .or_else(|| schema.get("default"))
-        .or(only)
-        .cloned()
+    schema.get("const").or_else(|| schema.get("default")).or(only).cloned()
 }
 
 #[cfg(test)]
@@ -169,35 +116,19 @@ mod tests {
     use super::*;
 
     fn filled(input: Value) -> Result<Value, String> {
-        let tool = ToolSpec {
-            name: "publish".into(),
-            description: String::new(),
-            input,
-        };
-        arguments(
-            &tool,
-            &Material {
-                artifact: "report.md",
-                title: "Tides",
-                line: "It is out.",
-            },
-        )
+        let tool = ToolSpec { name: "publish".into(), description: String::new(), input };
+        arguments(&tool, &Material { artifact: "report.md", title: "Tides", line: "It is out." })
     }
 
     #[test]
     fn arguments_follow_the_schema() {
         let body = json!({"type": "string", "format": "artifact-name"});
         let full = json!({"properties": {"title": {"type": "string", "maxLength": 3}, "body": body}, "required": ["title", "body"]});
-        assert_eq!(
-            filled(full),
-            Ok(json!({"title": "Tid", "body": "report.md"}))
-        );
+        assert_eq!(filled(full), Ok(json!({"title": "Tid", "body": "report.md"})));
         let text = json!({"properties": {"text": {"type": ["string", "null"]}, "level": {"enum": ["info"]}}, "required": ["level"]});
-        assert_eq!(
-            filled(text),
-            Ok(json!({"text": "It is out.", "level": "info"}))
-        );
-        let other = json!({"properties": {"note": {"type": "string"}, "aside": {"type": "string"}}, "required": ["note"]});
+        assert_eq!(filled(text), Ok(json!({"text": "It is out.", "level": "info"})));
+        let other =
+            json!({"properties": {"note": {"type": "string"}, "aside": {"type": "string"}}, "required": ["note"]});
         assert_eq!(filled(other), Ok(json!({"note": "It is out."})));
     }
 

@@ -44,10 +44,7 @@ pub(crate) fn absorb(memory: &mut Memory, newest: &[Outcome], tools: &Tools) -> 
 }
 
 fn absorb_list(memory: &mut Memory, outcome: &Outcome) {
-    let after = outcome
-        .argument("after")
-        .and_then(Value::as_str)
-        .unwrap_or("");
+    let after = outcome.argument("after").and_then(Value::as_str).unwrap_or("");
     if memory.listing != Listing::More || after != memory.listed_to {
         return;
     }
@@ -90,42 +87,26 @@ fn enqueue(memory: &mut Memory, entry: &Entry) {
 
 fn absorb_range(memory: &mut Memory, outcome: &Outcome) {
     let from = memory.place.line;
-    let asked = outcome
-        .argument("from")
-        .and_then(Value::as_u64)
-        .unwrap_or(1);
+    let asked = outcome.argument("from").and_then(Value::as_u64).unwrap_or(1);
     let name = outcome.argument("name").and_then(Value::as_str);
-    let Some(entry) = memory
-        .queue
-        .front_mut()
-        .filter(|entry| Some(entry.name.as_str()) == name && asked == from)
+    let Some(entry) = memory.queue.front_mut().filter(|entry| Some(entry.name.as_str()) == name && asked == from)
     else {
         return;
     };
-    let Some(page) = page::range(&outcome.text, &entry.name, from).filter(|_| !outcome.failed)
-    else {
+    let Some(page) = page::range(&outcome.text, &entry.name, from).filter(|_| !outcome.failed) else {
         memory.skip_document();
         return;
     };
     entry.lines = page.total;
     memory.step = next_step(memory.step, &page);
-    let last = page
-        .lines
-        .last()
-        .map_or(page.last.max(from), |line| line.number);
+    let last = page.lines.last().map_or(page.last.max(from), |line| line.number);
     let at_end = last >= page.total;
     let scan = blocks::scan(&page.lines, memory.place.edge, at_end);
     count_headings(memory, &scan.headings);
     let found = count_prose(memory, &scan.blocks);
     // A range without a line leads on past itself, so that every result brings reading forward.
-    memory.place = if page.lines.is_empty() {
-        Place {
-            line: last.saturating_add(1),
-            edge: Edge::Cut,
-        }
-    } else {
-        scan.resume
-    };
+    memory.place =
+        if page.lines.is_empty() { Place { line: last.saturating_add(1), edge: Edge::Cut } } else { scan.resume };
     rank::add(memory, found);
     if at_end {
         memory.finish_document();
@@ -148,11 +129,7 @@ fn next_step(step: u64, page: &RangePage<'_>) -> u64 {
 fn count_headings(memory: &mut Memory, headings: &[String]) {
     let at_start = memory.place == Place::START;
     let name = memory.queue.front().map_or("", |entry| entry.name.as_str());
-    let title = if at_start {
-        headings.first().map(String::as_str)
-    } else {
-        None
-    };
+    let title = if at_start { headings.first().map(String::as_str) } else { None };
     let stems = terms::stems(&format!("{name} {}", title.unwrap_or("")));
     for (index, count) in terms::counts(&memory.terms, &stems).into_iter().enumerate() {
         memory.current.titled |= u32::from(count > 0) << index;
@@ -188,29 +165,20 @@ fn count_words(memory: &mut Memory, stems: &[String]) -> bool {
 
 /// The reads, and the page of the list, to ask for next: about 600 lines at once.
 pub(crate) fn next_calls(memory: &Memory, tools: &Tools) -> Vec<(String, Value)> {
-    let step = memory
-        .step
-        .min(tools::maximum(tools.read, "lines").unwrap_or(memory.step))
-        .max(1);
+    let step = memory.step.min(tools::maximum(tools.read, "lines").unwrap_or(memory.step)).max(1);
     let mut room = (step + step / 2, RANGE_BYTES + RANGE_BYTES / 2);
     let mut calls = Vec::new();
     let mut reaches_end = true;
     for (index, entry) in memory.queue.iter().enumerate() {
         let from = if index == 0 { memory.place.line } else { 1 };
-        let lines = step
-            .min((entry.lines.saturating_add(1)).saturating_sub(from))
-            .max(1);
-        let bytes =
-            (u128::from(entry.bytes) * u128::from(lines) / u128::from(entry.lines.max(1))) as u64;
+        let lines = step.min((entry.lines.saturating_add(1)).saturating_sub(from)).max(1);
+        let bytes = (u128::from(entry.bytes) * u128::from(lines) / u128::from(entry.lines.max(1))) as u64;
         if !reaches_end || (index > 0 && (lines > room.0 || bytes > room.1)) {
             reaches_end = false;
             break;
         }
         room = (room.0.saturating_sub(lines), room.1.saturating_sub(bytes));
-        calls.push((
-            tools.read.name.clone(),
-            read_arguments(tools, &entry.name, from, step),
-        ));
+        calls.push((tools.read.name.clone(), read_arguments(tools, &entry.name, from, step)));
         reaches_end = from.saturating_add(lines) > entry.lines && bytes <= RANGE_BYTES;
     }
     if reaches_end && memory.listing == Listing::More {
@@ -220,10 +188,7 @@ pub(crate) fn next_calls(memory: &Memory, tools: &Tools) -> Vec<(String, Value)>
 }
 
 fn read_arguments(tools: &Tools, name: &str, from: u64, lines: u64) -> Value {
-    let mut arguments = Map::from_iter([
-        ("name".to_owned(), json!(name)),
-        ("from".to_owned(), json!(from)),
-    ]);
+    let mut arguments = Map::from_iter([("name".to_owned(), json!(name)), ("from".to_owned(), json!(from))]);
     if tools::property(tools.read, "lines").is_some() {
         arguments.insert("lines".into(), json!(lines));
     }

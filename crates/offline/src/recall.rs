@@ -51,13 +51,7 @@ fn parse_head(memory: &mut Memory, word: &str, rest: &str) -> Option<()> {
             let mut fields = rest.split(", ").map(number);
             let mut next = || fields.next().flatten();
             let (documents, skipped, sentences, words) = (next()?, next()?, next()?, next()?);
-            memory.tally = Tally {
-                documents,
-                skipped,
-                sentences,
-                words,
-                having: memory.tally.having.clone(),
-            };
+            memory.tally = Tally { documents, skipped, sentences, words, having: memory.tally.having.clone() };
         }
         "having" => memory.tally.having = parse_numbers(rest, memory.terms.len())?,
         "listed" => {
@@ -75,11 +69,7 @@ fn parse_head(memory: &mut Memory, word: &str, rest: &str) -> Option<()> {
         "next" => {
             let mut fields = rest.splitn(3, ", ");
             let (lines, bytes) = (number(fields.next()?)?, number(fields.next()?)?);
-            memory.queue.push_back(Entry {
-                name: fields.next()?.to_owned(),
-                lines,
-                bytes,
-            });
+            memory.queue.push_back(Entry { name: fields.next()?.to_owned(), lines, bytes });
         }
         _ => return None,
     }
@@ -95,10 +85,7 @@ fn parse_place(text: &str) -> Option<Place> {
         "cut" => Edge::Cut,
         "skip" => Edge::Skip,
         "comment" => Edge::Comment,
-        "fence" => Edge::Fence(
-            words.next_back()?.bytes().next()?,
-            words.next()?.parse().ok()?,
-        ),
+        "fence" => Edge::Fence(words.next_back()?.bytes().next()?, words.next()?.parse().ok()?),
         _ => return None,
     };
     Some(Place { line, edge })
@@ -110,24 +97,13 @@ fn parse_document(text: &str, terms: usize) -> Option<Document> {
     let counts = parse_numbers(fields.next()?.strip_suffix("terms")?.trim_end(), terms)?;
     let titled = u32::try_from(number(fields.next()?)?).ok()?;
     let name = fields.next().unwrap_or("").to_owned();
-    Some(Document {
-        name,
-        sentences,
-        words,
-        counts,
-        titled,
-        kept: vec![],
-    })
+    Some(Document { name, sentences, words, counts, titled, kept: vec![] })
 }
 
 fn parse_sentence(text: &str) -> Option<Sentence> {
     let (lines, text) = text.split_once(": ")?;
     let (from, to) = lines.split_once('-')?;
-    Some(Sentence {
-        from: from.parse().ok()?,
-        to: to.parse().ok()?,
-        text: text.to_owned(),
-    })
+    Some(Sentence { from: from.parse().ok()?, to: to.parse().ok()?, text: text.to_owned() })
 }
 
 /// The number at the head of a field such as `12 words`.
@@ -138,8 +114,6 @@ fn number(field: &str) -> Option<u64> {
 /// As many numbers as there are terms; none is an empty text.
 fn parse_numbers(text: &str, expected: usize) -> Option<Vec<u64>> {
     let parts = text.split('/').filter(|part| !part.is_empty());
-    let numbers = parts
-        .map(|part| part.parse().ok())
-        .collect::<Option<Vec<u64>>>()?;
+    let numbers = parts.map(|part| part.parse().ok()).collect::<Option<Vec<u64>>>()?;
     (numbers.len() == expected).then_some(numbers)
 }

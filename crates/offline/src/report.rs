@@ -24,21 +24,14 @@ pub(crate) fn write(topic: &str, memory: &Memory) -> Report {
     for (name, sentences) in &chosen {
         text.push_str(&format!("\n## {name}\n\n"));
         for sentence in sentences {
-            text.push_str(&format!(
-                "- {} [{name}:{}-{}]\n",
-                sentence.text, sentence.from, sentence.to
-            ));
+            text.push_str(&format!("- {} [{name}:{}-{}]\n", sentence.text, sentence.from, sentence.to));
         }
     }
     if chosen.is_empty() {
         text.push_str("\nNo sentence of the documents answers this.\n");
     }
     let citations = chosen.iter().map(|(_, sentences)| sentences.len()).sum();
-    Report {
-        text,
-        citations,
-        documents: chosen.len(),
-    }
+    Report { text, citations, documents: chosen.len() }
 }
 
 /// The topic as a title: one line, not too long, never empty.

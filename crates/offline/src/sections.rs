@@ -24,8 +24,7 @@ pub(crate) fn sections(text: &str) -> Vec<(&str, &str)> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         let heading = line.strip_prefix("# ").map(str::trim_end);
-        let position =
-            heading.and_then(|heading| HEADINGS.iter().position(|known| *known == heading));
+        let position = heading.and_then(|heading| HEADINGS.iter().position(|known| *known == heading));
         if let Some(position) = position
             && starts.last().is_none_or(|(_, _, last)| *last < position)
         {
@@ -33,14 +32,9 @@ pub(crate) fn sections(text: &str) -> Vec<(&str, &str)> {
         }
         at += line.len();
     }
-    let ends = starts
-        .iter()
-        .skip(1)
-        .map(|(start, _, _)| *start)
-        .chain([text.len()]);
-    let section = |((_, body, position), end): (&(usize, usize, usize), usize)| {
-        (HEADINGS[*position], &text[*body..end])
-    };
+    let ends = starts.iter().skip(1).map(|(start, _, _)| *start).chain([text.len()]);
+    let section =
+        |((_, body, position), end): (&(usize, usize, usize), usize)| (HEADINGS[*position], &text[*body..end]);
     starts.iter().zip(ends).map(section).collect()
 }
 
@@ -48,11 +42,7 @@ pub(crate) fn sections(text: &str) -> Vec<(&str, &str)> {
 pub(crate) fn inputs(body: &str) -> Vec<(String, String)> {
     let mut inputs: Vec<(String, String)> = Vec::new();
     for line in body.lines() {
-        match (
-            line.strip_prefix("- ")
-                .and_then(|item| item.split_once(':')),
-            inputs.last_mut(),
-        ) {
+        match (line.strip_prefix("- ").and_then(|item| item.split_once(':')), inputs.last_mut()) {
             (Some((name, value)), _) => inputs.push((name.to_owned(), value.trim().to_owned())),
             (None, Some((_, value))) => {
                 value.push('\n');
@@ -72,10 +62,7 @@ pub(crate) fn criterion(line: &str) -> Option<Criterion> {
     }
     let (id, description) = line.strip_prefix("milestone ")?.split_once(':')?;
     let by_runtime = description.contains("(by a finished ");
-    Some(Criterion::Milestone {
-        id: id.trim().to_owned(),
-        by_runtime,
-    })
+    Some(Criterion::Milestone { id: id.trim().to_owned(), by_runtime })
 }
 
 /// `- [ ] id: description`, and whether it is reached.
@@ -112,11 +99,7 @@ pub(crate) fn actions(line: &str) -> Vec<Action> {
         let action = |part: &str| {
             let mut words = part.trim().splitn(3, ' ');
             let (tool, _, outcome) = (words.next()?, words.next()?, words.next()?);
-            Some(Action {
-                tool: tool.to_owned(),
-                arguments: String::new(),
-                outcome: outcome.to_owned(),
-            })
+            Some(Action { tool: tool.to_owned(), arguments: String::new(), outcome: outcome.to_owned() })
         };
         return counted.split(',').filter_map(action).collect();
     }
@@ -125,21 +108,10 @@ pub(crate) fn actions(line: &str) -> Vec<Action> {
         let (tool, rest) = rest.split_once(' ')?;
         // The arguments may hold an arrow of their own; so may the outcome.
         let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
-        let end = if matches!(values.next(), Some(Ok(_))) {
-            values.byte_offset()
-        } else {
-            0
-        };
+        let end = if matches!(values.next(), Some(Ok(_))) { values.byte_offset() } else { 0 };
         let arrow = end + rest[end..].find("-> ")?;
-        let (arguments, outcome) = (
-            rest[..arrow].trim().to_owned(),
-            rest[arrow + 3..].trim().to_owned(),
-        );
-        Some(Action {
-            tool: tool.to_owned(),
-            arguments,
-            outcome,
-        })
+        let (arguments, outcome) = (rest[..arrow].trim().to_owned(), rest[arrow + 3..].trim().to_owned());
+        Some(Action { tool: tool.to_owned(), arguments, outcome })
     };
     action().into_iter().collect()
 }

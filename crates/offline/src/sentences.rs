@@ -31,9 +31,8 @@ const MIN_PROSE_WORDS: usize = 4;
 
 /// Words after which a full stop ends nothing.
 const ABBREVIATIONS: &[&str] = &[
-    "a.k.a", "al", "approx", "ca", "cf", "dr", "e.g", "eds", "eg", "esp", "est", "etc", "i.e",
-    "ie", "incl", "jr", "mr", "mrs", "prof", "resp", "sr", "st", "u.k", "u.s", "viz", "vs",
-    "w.r.t",
+    "a.k.a", "al", "approx", "ca", "cf", "dr", "e.g", "eds", "eg", "esp", "est", "etc", "i.e", "ie", "incl", "jr",
+    "mr", "mrs", "prof", "resp", "sr", "st", "u.k", "u.s", "viz", "vs", "w.r.t",
 ];
 
 /// Words after which a full stop ends nothing when a number follows: "Fig. 3", but "He said no."
@@ -92,9 +91,7 @@ fn prose_words(text: &str) -> usize {
             depth = (depth - 1).max(0);
         }
     }
-    let is_word = |word: &&str| {
-        word.chars().any(char::is_alphabetic) && !word.contains("://") && !word.contains('/')
-    };
+    let is_word = |word: &&str| word.chars().any(char::is_alphabetic) && !word.contains("://") && !word.contains('/');
     plain.split_whitespace().filter(is_word).count()
 }
 
@@ -123,10 +120,7 @@ fn pieces(text: &str) -> Vec<(usize, usize)> {
         }
     }
     pieces.push((start, text.len()));
-    pieces
-        .iter()
-        .filter_map(|(start, end)| trimmed(text, *start, *end))
-        .collect()
+    pieces.iter().filter_map(|(start, end)| trimmed(text, *start, *end)).collect()
 }
 
 fn trimmed(text: &str, start: usize, end: usize) -> Option<(usize, usize)> {
@@ -138,10 +132,7 @@ fn trimmed(text: &str, start: usize, end: usize) -> Option<(usize, usize)> {
 
 /// What may stand between the sign that ends a sentence and the white space after it.
 fn closes(c: char) -> bool {
-    matches!(
-        c,
-        '.' | '!' | '?' | ')' | ']' | '"' | '\'' | '*' | '_' | '”' | '’' | '»'
-    )
+    matches!(c, '.' | '!' | '?' | ')' | ']' | '"' | '\'' | '*' | '_' | '”' | '’' | '»')
 }
 
 /// Whether a sentence that has come to `before` ends with `sign`, given what follows.
@@ -149,9 +140,7 @@ fn ends_here(before: &str, sign: char, after: &str) -> bool {
     if !after.starts_with(char::is_whitespace) {
         return false;
     }
-    let next = after
-        .trim_start()
-        .trim_start_matches(['*', '_', '"', '\'', '(', '[', '“', '‘']);
+    let next = after.trim_start().trim_start_matches(['*', '_', '"', '\'', '(', '[', '“', '‘']);
     if next.starts_with(char::is_lowercase) {
         return false;
     }
@@ -163,14 +152,10 @@ fn is_abbreviation(before: &str, number_follows: bool) -> bool {
     let word = before.rsplit(char::is_whitespace).next().unwrap_or("");
     let word = word.trim_start_matches(|c: char| !c.is_alphanumeric());
     // An enumeration within a paragraph: "2. The second", at the head of a sentence or a line.
-    let heads_its_line = before
-        .rsplit('\n')
-        .next()
-        .is_some_and(|line| line.trim() == word);
+    let heads_its_line = before.rsplit('\n').next().is_some_and(|line| line.trim() == word);
     let enumerates = heads_its_line && word.chars().all(|c| c.is_ascii_digit());
     // An initial: "D. Knuth". "I" is a word.
-    let is_initial =
-        word.chars().count() == 1 && word.chars().all(char::is_uppercase) && word != "I";
+    let is_initial = word.chars().count() == 1 && word.chars().all(char::is_uppercase) && word != "I";
     let lower = word.to_lowercase();
     enumerates
         || is_initial

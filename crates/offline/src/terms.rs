@@ -47,9 +47,7 @@ pub(crate) fn counts(terms: &[String], stems: &[String]) -> Vec<u64> {
 fn content_terms(text: &str, dropped: &[&str]) -> Vec<String> {
     let mut terms = Vec::new();
     for word in words(text) {
-        let stop = dropped
-            .iter()
-            .any(|list| list.split_whitespace().any(|stop| stop == word));
+        let stop = dropped.iter().any(|list| list.split_whitespace().any(|stop| stop == word));
         // One ASCII letter is what is left of "don't"; one letter of another script may be a word.
         if stop || word.len() < 2 || word.len() > MAX_TERM_BYTES {
             continue;
@@ -125,11 +123,7 @@ fn strip_plural(word: &str) -> &str {
 
 fn strip_ending(word: &str) -> &str {
     if let Some(rest) = word.strip_suffix("eed") {
-        return if rest.len() > 1 {
-            &word[..word.len() - 1]
-        } else {
-            word
-        };
+        return if rest.len() > 1 { &word[..word.len() - 1] } else { word };
     }
     for ending in ["ing", "ed"] {
         if let Some(rest) = word.strip_suffix(ending)
@@ -199,14 +193,8 @@ mod tests {
 
     #[test]
     fn a_topic_is_its_content_words() {
-        assert_eq!(
-            topic_terms("why does async Rust need Pin"),
-            ["async", "rust", "need", "pin"]
-        );
-        assert_eq!(
-            topic_terms("Operators that unwind results"),
-            ["operator", "unwind", "result"]
-        );
+        assert_eq!(topic_terms("why does async Rust need Pin"), ["async", "rust", "need", "pin"]);
+        assert_eq!(topic_terms("Operators that unwind results"), ["operator", "unwind", "result"]);
         assert_eq!(topic_terms("what is it?"), [""; 0]);
         assert_eq!(objective_terms("Write a report on the tides"), ["tid"]);
         assert_eq!(topic_terms(&"w x1 ".repeat(9)), ["x1"]);
@@ -214,9 +202,6 @@ mod tests {
 
     #[test]
     fn words_are_split_at_capitals_and_signs() {
-        assert_eq!(
-            stems("UnsafePinned::get_mut, HTTPServer"),
-            ["unsaf", "pin", "get", "mut", "httpserver"]
-        );
+        assert_eq!(stems("UnsafePinned::get_mut, HTTPServer"), ["unsaf", "pin", "get", "mut", "httpserver"]);
     }
 }

@@ -45,14 +45,10 @@ impl<'a> Tools<'a> {
     /// Says which tools are missing.
     pub(crate) fn find(offered: &'a [ToolSpec]) -> Result<Self, String> {
         let find = |suffix| offered.iter().find(|tool| own(tool) == Some(suffix));
-        let list = offered
-            .iter()
-            .find(|tool| own(tool) == Some("list") && reader_of(tool, offered).is_some());
+        let list = offered.iter().find(|tool| own(tool) == Some("list") && reader_of(tool, offered).is_some());
         let read = list.and_then(|list| reader_of(list, offered));
         let (save, note, finish) = (find("artifact_save"), find("note"), find("finish"));
-        let (Some(list), Some(read), Some(save), Some(note), Some(finish)) =
-            (list, read, save, note, finish)
-        else {
+        let (Some(list), Some(read), Some(save), Some(note), Some(finish)) = (list, read, save, note, finish) else {
             let needed = [
                 ("a documents tool to list with (…_list)", list.is_none()),
                 ("a documents tool to read with (…_read)", read.is_none()),
@@ -60,11 +56,7 @@ impl<'a> Tools<'a> {
                 ("note", note.is_none()),
                 ("finish", finish.is_none()),
             ];
-            let missing: Vec<_> = needed
-                .iter()
-                .filter(|(_, missing)| *missing)
-                .map(|(what, _)| *what)
-                .collect();
+            let missing: Vec<_> = needed.iter().filter(|(_, missing)| *missing).map(|(what, _)| *what).collect();
             return Err(format!(
                 "the offline model does one thing: it reads documents and saves a report of cited sentences; \
                  the request does not offer {}",
@@ -72,15 +64,7 @@ impl<'a> Tools<'a> {
             ));
         };
         let publishing = offered.iter().filter(|tool| own(tool).is_none()).collect();
-        Ok(Self {
-            list,
-            read,
-            save,
-            note,
-            plan: find("plan"),
-            finish,
-            publishing,
-        })
+        Ok(Self { list, read, save, note, plan: find("plan"), finish, publishing })
     }
 }
 
@@ -97,9 +81,7 @@ fn own(tool: &ToolSpec) -> Option<&'static str> {
 /// The tool that reads what `list` lists.
 fn reader_of<'a>(list: &ToolSpec, offered: &'a [ToolSpec]) -> Option<&'a ToolSpec> {
     let prefix = list.name.strip_suffix("list")?;
-    offered
-        .iter()
-        .find(|tool| own(tool) == Some("read") && tool.name.strip_suffix("read") == Some(prefix))
+    offered.iter().find(|tool| own(tool) == Some("read") && tool.name.strip_suffix("read") == Some(prefix))
 }
 
 /// The schema of an argument.

@@ -71,10 +71,7 @@ impl Outcome {
 impl View {
     /// Reads a request.
     pub(crate) fn new(request: &Request) -> Self {
-        let mut view = Self {
-            recent: decisions(&request.messages),
-            ..Self::default()
-        };
+        let mut view = Self { recent: decisions(&request.messages), ..Self::default() };
         let texts = request.messages.iter().filter_map(|message| match message {
             Message::User { text } => Some(text.as_str()),
             _ => None,
@@ -105,9 +102,7 @@ impl View {
             "Notes" => self.notes.extend(notes(body)),
             "Completed actions" => self.actions.extend(body.lines().flat_map(actions)),
             "Remaining" => {
-                let left = body
-                    .lines()
-                    .find_map(|line| line.strip_prefix("- model_calls: "));
+                let left = body.lines().find_map(|line| line.strip_prefix("- model_calls: "));
                 self.calls_left = left.and_then(|left| left.split(' ').next()?.parse().ok());
             }
             _ => {}
@@ -130,13 +125,7 @@ fn decisions(messages: &[Message]) -> Vec<Vec<Outcome>> {
                     failed: result.is_error,
                 };
                 // Results come in call order; the ids say nothing more.
-                decisions.push(
-                    std::mem::take(&mut open)
-                        .iter()
-                        .zip(results)
-                        .map(outcome)
-                        .collect(),
-                );
+                decisions.push(std::mem::take(&mut open).iter().zip(results).map(outcome).collect());
             }
             Message::User { .. } => {}
         }
@@ -149,15 +138,8 @@ mod tests {
     use super::*;
 
     fn view(text: &str) -> View {
-        let messages = vec![Message::User {
-            text: text.to_owned(),
-        }];
-        View::new(&Request {
-            system: String::new(),
-            messages,
-            tools: vec![],
-            max_output_tokens: 1,
-        })
+        let messages = vec![Message::User { text: text.to_owned() }];
+        View::new(&Request { system: String::new(), messages, tools: vec![], max_output_tokens: 1, turn: 0 })
     }
 
     #[test]
@@ -171,13 +153,7 @@ mod tests {
         );
         assert_eq!(view.objective, "Find it.");
         assert_eq!(view.inputs[1], ("topic".into(), "why: tides".into()));
-        assert_eq!(
-            view.criteria[1],
-            Criterion::Milestone {
-                id: "out".into(),
-                by_runtime: true
-            }
-        );
+        assert_eq!(view.criteria[1], Criterion::Milestone { id: "out".into(), by_runtime: true });
         assert_eq!(view.criteria[2], Criterion::Artifact("a b.md".into()));
         assert_eq!(view.plan, [("read".into(), false), ("out".into(), true)]);
         assert_eq!(view.notes[0], ("extracts".into(), "a\n # b\n".into()));

@@ -45,25 +45,13 @@ impl Weights {
     }
 
     /// What a sentence with these counts and words is worth in this document; 0 without a term.
-    pub(crate) fn sentence(
-        &self,
-        document: &Document,
-        counts: &[u64],
-        words: usize,
-        text: &str,
-    ) -> f64 {
+    pub(crate) fn sentence(&self, document: &Document, counts: &[u64], words: usize, text: &str) -> f64 {
         let total = self.total();
         if total <= 0.0 {
             return 0.0;
         }
         let relevance = self.bm25(counts, words as f64 / self.sentence_words, SENTENCE_K1);
-        let covered: f64 = self
-            .idf
-            .iter()
-            .zip(counts)
-            .filter(|(_, count)| **count > 0)
-            .map(|(idf, _)| idf)
-            .sum();
+        let covered: f64 = self.idf.iter().zip(counts).filter(|(_, count)| **count > 0).map(|(idf, _)| idf).sum();
         let form = if ends_in_stop(text) { 1.0 } else { OPEN_END };
         relevance * (0.5 + 0.5 * covered / total) * form * self.lift(document)
     }
@@ -71,23 +59,9 @@ impl Weights {
     /// How much a document lifts its sentences: from 1, when it has nothing of the topic.
     fn lift(&self, document: &Document) -> f64 {
         let total = self.total();
-        let density = self.bm25(
-            &document.counts,
-            document.words as f64 / self.document_words,
-            DOCUMENT_K1,
-        );
-        let in_title = |index: usize| {
-            1_u32
-                .checked_shl(index as u32)
-                .is_some_and(|bit| document.titled & bit != 0)
-        };
-        let titled: f64 = self
-            .idf
-            .iter()
-            .enumerate()
-            .filter(|(index, _)| in_title(*index))
-            .map(|(_, idf)| idf)
-            .sum();
+        let density = self.bm25(&document.counts, document.words as f64 / self.document_words, DOCUMENT_K1);
+        let in_title = |index: usize| 1_u32.checked_shl(index as u32).is_some_and(|bit| document.titled & bit != 0);
+        let titled: f64 = self.idf.iter().enumerate().filter(|(index, _)| in_title(*index)).map(|(_, idf)| idf).sum();
         1.0 + density / (total * (DOCUMENT_K1 + 1.0)) + TITLE_LIFT * titled / total
     }
 
@@ -95,11 +69,7 @@ impl Weights {
         let norm = k1 * (1.0 - LENGTH_B + LENGTH_B * relative_length);
         let term = |(idf, count): (&f64, &u64)| {
             let count = *count as f64;
-            if count > 0.0 {
-                idf * count * (k1 + 1.0) / (count + norm)
-            } else {
-                0.0
-            }
+            if count > 0.0 { idf * count * (k1 + 1.0) / (count + norm) } else { 0.0 }
         };
         self.idf.iter().zip(counts).map(term).sum()
     }

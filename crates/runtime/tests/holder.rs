@@ -22,26 +22,15 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let flag = |name: &str| arguments.iter().any(|argument| argument == name);
-    let filters: Vec<&String> = arguments
-        .iter()
-        .filter(|argument| !argument.starts_with('-'))
-        .collect();
+    let filters: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
     let wanted = |name: &str| {
         let matches = |filter: &&String| {
-            if flag("--exact") {
-                name == *filter
-            } else {
-                name.contains(filter.as_str())
-            }
+            if flag("--exact") { name == *filter } else { name.contains(filter.as_str()) }
         };
         !flag("--ignored") && (filters.is_empty() || filters.iter().any(matches))
     };
     let all = holder_cases::cases();
-    let cases: Vec<_> = all
-        .iter()
-        .filter(|(name, _)| wanted(name))
-        .copied()
-        .collect();
+    let cases: Vec<_> = all.iter().filter(|(name, _)| wanted(name)).copied().collect();
     if flag("--list") {
         cases.iter().for_each(|(name, _)| println!("{name}: test"));
         return ExitCode::SUCCESS;
@@ -64,9 +53,5 @@ fn run(cases: &[(&str, fn())], filtered_out: usize) -> ExitCode {
         cases.len() - failed,
         started.elapsed().as_secs_f64(),
     );
-    if failed == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(101)
-    }
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(101) }
 }

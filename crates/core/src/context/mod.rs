@@ -128,8 +128,13 @@ pub fn assemble(
     let budget = Budget::of(checkpoint, definition);
     let system = system_text(definition, inputs);
     let tools: Vec<ToolSpec> = definition.tools.iter().map(spec).collect();
-    let mut request =
-        Request { system, messages: Vec::new(), tools, max_output_tokens: definition.model.max_output_tokens };
+    let mut request = Request {
+        system,
+        messages: Vec::new(),
+        tools,
+        max_output_tokens: definition.model.max_output_tokens,
+        turn: checkpoint.model.answered,
+    };
     let fixed = estimate::bytes_of(&request).len() as u64;
     let view = sections::View { checkpoint, definition, inputs, blobs };
     let mut room = budget.bytes.saturating_sub(fixed);

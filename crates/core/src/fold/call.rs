@@ -30,10 +30,10 @@ pub(super) fn reserved(checkpoint: &mut Checkpoint, seq: u64, epoch: u64, event:
 pub(super) fn answered(checkpoint: &mut Checkpoint, event: &CallAnswered) -> Checked {
     let open = take_open(checkpoint, event.call)?;
     checkpoint.quota.settle(open.amounts, event.used);
-    checkpoint.model.failed_in_row = 0;
-    if event.faulty {
-        checkpoint.model.faulty_in_row = checkpoint.model.faulty_in_row.saturating_add(1);
-    }
+    let model = &mut checkpoint.model;
+    model.answered = model.answered.saturating_add(1);
+    model.failed_in_row = 0;
+    model.faulty_in_row = if event.faulty { model.faulty_in_row.saturating_add(1) } else { 0 };
     Ok(())
 }
 

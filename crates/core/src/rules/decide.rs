@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lodestep_model::{Call, Reply, StopReason as ModelStop};
 use serde_json::{Map, Value, json};
 
-use crate::checkpoint::{Action, How};
+use crate::checkpoint::{Action, Checkpoint, How};
 use crate::definition::{Decide, Definition, StateAct, ToolDefinition, ToolKind};
 use crate::digest::Digest;
 use crate::draft::Draft;
@@ -22,6 +22,7 @@ use crate::quota::Amounts;
 use crate::rules::decide::state_act::act;
 use crate::value::ValueRef;
 
+pub mod artifacts;
 mod state_act;
 
 /// The most calls of one reply; more are refused one by one.
@@ -74,7 +75,9 @@ struct Sound<'a> {
 /// `run.illegal_event` when the state contradicts itself.
 pub fn decide(draft: &mut Draft, question: &Question<'_>) -> Result<()> {
     let reply = question.reply;
-    let judged: Vec<Judged<'_>> = reply.calls.iter().enumerate().map(|(at, call)| judge(question, at, call)).collect();
+    let checkpoint = draft.checkpoint();
+    let judged: Vec<Judged<'_>> =
+        reply.calls.iter().enumerate().map(|(at, call)| judge(checkpoint, question, at, call)).collect();
     let whole = whole_fault(reply);
     let sound = judged.iter().any(|judged| matches!(judged, Judged::Sound(_)));
     charge(draft, question, whole.is_some() || !sound)?;
@@ -149,7 +152,7 @@ fn stop_if_misbehaving(draft: &mut Draft, question: &Question<'_>) -> Result<()>
     draft.push(Event::RunStopped(RunStopped { reason: StopReason::Model, text }))
 }
 
-fn judge<'a>(question: &Question<'a>, at: usize, call: &Call) -> Judged<'a> {
+fn judge<'a>(checkpoint: &Checkpoint, question: &Question<'a>, at: usize, call: &Call) -> Judged<'a> {
     let refused = |kind, text: String| Judged::Refused { kind, text };
     if at >= CALLS_PER_REPLY {
         return refused(RefusalKind::InvalidArguments, format!("at most {CALLS_PER_REPLY} calls of a reply are taken"));
@@ -168,9 +171,12 @@ fn judge<'a>(question: &Question<'a>, at: usize, call: &Call) -> Judged<'a> {
         Err(fault) => return refused(RefusalKind::InvalidArguments, format!("the arguments are {fault}")),
     };
     let again = !tool.class.is_repeatable() && take_repeat_reason(&mut arguments);
-    let arguments = Value::Object(arguments);
+    let mut arguments = Value::Object(arguments);
     if let Err(fault) = (question.check)(tool, &arguments) {
         return refused(RefusalKind::InvalidArguments, format!("the arguments don't fit: {fault}"));
+    }
+    if let Err(fault) = artifacts::pin(tool, &mut arguments, checkpoint) {
+        return refused(RefusalKind::InvalidArguments, fault);
     }
     if policy::judge(question.definition, tool).decide == Decide::Deny {
         return refused(RefusalKind::Denied, format!("not permitted: the policy denies `{}`", tool.name));

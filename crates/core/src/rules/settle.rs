@@ -33,8 +33,8 @@ pub struct Attempt {
 pub struct NewArtifact {
     /// Its name.
     pub name: String,
-    /// Its version.
-    pub version: u32,
+    /// Its last version, where the checkpoint may have forgotten it; the new one follows on it.
+    pub last_version: u32,
     /// Its bytes' name.
     pub content: ValueRef,
     /// The bytes, when they belong into the transition's row.
@@ -72,10 +72,15 @@ pub fn settle(draft: &mut Draft, attempt: Attempt) -> Result<()> {
 }
 
 fn finish(draft: &mut Draft, attempt: Attempt, ok: bool) -> Result<()> {
-    if ok && let Some(artifact) = attempt.artifact {
-        save(draft, artifact)?;
-    }
-    let result = draft.put(never_empty(attempt.text, ok));
+    let saved = match attempt.artifact.filter(|_| ok) {
+        Some(artifact) => Some(save(draft, artifact)?),
+        None => None,
+    };
+    let text = match saved {
+        Some(saved) if attempt.text.is_empty() => saved.into_bytes(),
+        _ => never_empty(attempt.text, ok),
+    };
+    let result = draft.put(text);
     draft.push(Event::ActionFinished(ActionFinished {
         ordinal: attempt.ordinal,
         attempt: attempt.attempt,
@@ -85,15 +90,16 @@ fn finish(draft: &mut Draft, attempt: Attempt, ok: bool) -> Result<()> {
     }))
 }
 
-fn save(draft: &mut Draft, artifact: NewArtifact) -> Result<()> {
+/// Gives the artifact its version, here where versions can't collide, and says what was saved.
+fn save(draft: &mut Draft, artifact: NewArtifact) -> Result<String> {
     if let Some(bytes) = artifact.inline {
         draft.put(bytes);
     }
-    draft.push(Event::ArtifactSaved(ArtifactSaved {
-        name: artifact.name,
-        version: artifact.version,
-        content: artifact.content,
-    }))
+    let known = draft.checkpoint().artifacts.get(&artifact.name).map_or(0, |known| known.version);
+    let version = known.max(artifact.last_version).saturating_add(1);
+    let (name, bytes) = (artifact.name.clone(), artifact.content.len);
+    draft.push(Event::ArtifactSaved(ArtifactSaved { name: artifact.name, version, content: artifact.content }))?;
+    Ok(format!("saved {name}, version {version}, {bytes} bytes"))
 }
 
 /// A model is never told nothing.

@@ -4,14 +4,7 @@ use super::*;
 use crate::blocks::{Edge, Line, Place, scan};
 
 fn lines(text: &str) -> Vec<Line<'_>> {
-    (1..)
-        .zip(text.lines())
-        .map(|(number, text)| Line {
-            number,
-            text,
-            cut: false,
-        })
-        .collect()
+    (1..).zip(text.lines()).map(|(number, text)| Line { number, text, cut: false }).collect()
 }
 
 /// The sentences of a document that is read in ranges of `step` lines.
@@ -31,38 +24,21 @@ fn in_ranges(text: &str, step: usize) -> Vec<Sentence> {
 
 fn check(text: &str, expected: &[(u64, u64, &str)]) {
     let found = in_ranges(text, usize::MAX >> 1);
-    let found: Vec<_> = found
-        .iter()
-        .map(|s| (s.from, s.to, s.text.as_str()))
-        .collect();
+    let found: Vec<_> = found.iter().map(|s| (s.from, s.to, s.text.as_str())).collect();
     assert_eq!(found, expected, "of {text:?}");
 }
 
 #[test]
 fn prose_is_split_into_sentences() {
-    check(
-        "One here. Two\nthere! Three?",
-        &[(1, 1, "One here."), (1, 2, "Two there!"), (2, 2, "Three?")],
-    );
-    check(
-        "First para\n\nSecond. Para",
-        &[(1, 1, "First para"), (3, 3, "Second."), (3, 3, "Para")],
-    );
+    check("One here. Two\nthere! Three?", &[(1, 1, "One here."), (1, 2, "Two there!"), (2, 2, "Three?")]);
+    check("First para\n\nSecond. Para", &[(1, 1, "First para"), (3, 3, "Second."), (3, 3, "Para")]);
     check(
         "He said \"no.\" She left (at 3 p.m.). Yes.",
-        &[
-            (1, 1, "He said \"no.\""),
-            (1, 1, "She left (at 3 p.m.)."),
-            (1, 1, "Yes."),
-        ],
+        &[(1, 1, "He said \"no.\""), (1, 1, "She left (at 3 p.m.)."), (1, 1, "Yes.")],
     );
     check(
         "**Bold.** Next _one._ `code` starts.",
-        &[
-            (1, 1, "**Bold.**"),
-            (1, 1, "Next _one._"),
-            (1, 1, "`code` starts."),
-        ],
+        &[(1, 1, "**Bold.**"), (1, 1, "Next _one._"), (1, 1, "`code` starts.")],
     );
 }
 
@@ -84,29 +60,16 @@ fn some_full_stops_end_nothing() {
         check(&text, &[(1, 2, &expected)]);
     }
     // What never closes guards nothing.
-    check(
-        "An (open one. A `tick. End.",
-        &[(1, 1, "An (open one."), (1, 1, "A `tick."), (1, 1, "End.")],
-    );
+    check("An (open one. A `tick. End.", &[(1, 1, "An (open one."), (1, 1, "A `tick."), (1, 1, "End.")]);
 }
 
 #[test]
 fn list_items_go_without_their_marker() {
     check(
         "- One\n  more. Two.\n- [x] Three\n\n  Four.\n1) Five\n   - Six",
-        &[
-            (1, 2, "One more."),
-            (2, 2, "Two."),
-            (3, 3, "Three"),
-            (5, 5, "Four."),
-            (6, 6, "Five"),
-            (7, 7, "Six"),
-        ],
+        &[(1, 2, "One more."), (2, 2, "Two."), (3, 3, "Three"), (5, 5, "Four."), (6, 6, "Five"), (7, 7, "Six")],
     );
-    check(
-        "* - Nested\n+ \n-no item\n-5 degrees",
-        &[(1, 1, "Nested"), (3, 4, "-no item -5 degrees")],
-    );
+    check("* - Nested\n+ \n-no item\n-5 degrees", &[(1, 1, "Nested"), (3, 4, "-no item -5 degrees")]);
 }
 
 #[test]
@@ -133,23 +96,13 @@ fn what_is_not_prose_is_left_out() {
     ] {
         check(nothing, &[]);
         let followed = in_ranges(&format!("{nothing}\n\nAfter it."), 1_000);
-        assert_eq!(
-            followed.last().map(|s| s.text.as_str()),
-            Some("After it."),
-            "after {nothing:?}"
-        );
+        assert_eq!(followed.last().map(|s| s.text.as_str()), Some("After it."), "after {nothing:?}");
     }
-    check(
-        "Write `<!--` there. Go on.",
-        &[(1, 1, "Write `<!--` there."), (1, 1, "Go on.")],
-    );
+    check("Write `<!--` there. Go on.", &[(1, 1, "Write `<!--` there."), (1, 1, "Go on.")]);
     // Front matter that never ends is a rule.
     check("---\nText.", &[(2, 2, "Text.")]);
     // A comment within a paragraph takes the sentence that it stands in.
-    check(
-        "Whole. Cut\nby <!-- this --> one. And\nthe rest. Again.",
-        &[(1, 1, "Whole."), (3, 3, "Again.")],
-    );
+    check("Whole. Cut\nby <!-- this --> one. And\nthe rest. Again.", &[(1, 1, "Whole."), (3, 3, "Again.")]);
 }
 
 #[test]
@@ -174,20 +127,12 @@ fn ranges_bring_the_sentences_that_the_whole_brings() {
 
 #[test]
 fn only_whole_prose_may_be_cited() {
-    assert!(is_citable(
-        "The tide turns twice a day, and nobody asks why."
-    ));
+    assert!(is_citable("The tide turns twice a day, and nobody asks why."));
     assert!(!is_citable("Too short."));
     assert!(!is_citable(&"much too long ".repeat(40)));
-    assert!(!is_citable(
-        "See [this very long link text here](https://example.org/a/b/c) and <https://example.org/x>"
-    ));
-    assert!(!is_citable(
-        "`let x = some_function(with, many, arguments);` is it"
-    ));
-    assert!(!is_citable(
-        "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20"
-    ));
+    assert!(!is_citable("See [this very long link text here](https://example.org/a/b/c) and <https://example.org/x>"));
+    assert!(!is_citable("`let x = some_function(with, many, arguments);` is it"));
+    assert!(!is_citable("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20"));
 }
 
 /// A generator of numbers (SplitMix64), so that odd inputs are the same in every run.
@@ -252,9 +197,7 @@ fn every_sentence_is_in_the_lines_that_it_names() {
     let mut numbers = Numbers(7);
     for _ in 0..3_000 {
         let length = 1 + numbers.below(60);
-        let text: String = (0..length)
-            .map(|_| PARTS[numbers.below(PARTS.len())])
-            .collect();
+        let text: String = (0..length).map(|_| PARTS[numbers.below(PARTS.len())]).collect();
         let rows: Vec<&str> = text.lines().collect();
         for sentence in in_ranges(&text, 1 + numbers.below(12)) {
             let (from, to) = (sentence.from as usize, sentence.to as usize);
@@ -267,9 +210,7 @@ fn every_sentence_is_in_the_lines_that_it_names() {
 
 #[test]
 fn the_time_grows_with_the_text() {
-    for hostile in [
-        "(", "[", "`", "``` `` `", ")", "a. B ", "- ", "[(", "\n<!--", "é. É",
-    ] {
+    for hostile in ["(", "[", "`", "``` `` `", ")", "a. B ", "- ", "[(", "\n<!--", "é. É"] {
         let found = in_ranges(&hostile.repeat(100_000), 400);
         drop(found);
     }

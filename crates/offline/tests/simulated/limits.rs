@@ -11,43 +11,29 @@ fn two_hundred_documents_fit_into_the_note() {
             (format!("d/{n:03}.md"), format!("# Village {n}\n\n{}{rare}", line.repeat(3 + n % 7)))
         })
         .collect();
-    let documents: Vec<_> = texts
-        .iter()
-        .map(|(name, text)| (name.as_str(), text.as_str()))
-        .collect();
+    let documents: Vec<_> = texts.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     let mut run = Run::new("which mill saws timber", &documents);
     run.finish();
     assert_eq!(run.citations()[0].0, "d/137.md");
     assert!(run.longest_note <= 6 * 1024, "{} bytes", run.longest_note);
     assert_eq!(run.calls("documents_read").len(), 200, "each is read once");
     assert!(run.history.len() < 50, "{} decisions", run.history.len());
-    assert!(
-        run.summary
-            .as_deref()
-            .is_some_and(|summary| summary.contains("200 documents read"))
-    );
+    assert!(run.summary.as_deref().is_some_and(|summary| summary.contains("200 documents read")));
 }
 
 #[test]
 fn a_long_document_is_read_to_its_end() {
-    let mut text =
-        "Filler about nothing much that goes\non over two lines and stops.\n\n".repeat(1_700);
+    let mut text = "Filler about nothing much that goes\non over two lines and stops.\n\n".repeat(1_700);
     text.push_str("At the very end the heron waits for the flood to fall.\n");
     let mut run = Run::new("why the heron waits", &[("long.md", &text)]);
     run.finish();
     assert_eq!(run.citations(), [("long.md".to_owned(), 1)]);
-    assert!(
-        run.calls("documents_read").len() <= 15,
-        "{}",
-        run.calls("documents_read").len()
-    );
+    assert!(run.calls("documents_read").len() <= 15, "{}", run.calls("documents_read").len());
 }
 
 #[test]
 fn shortened_results_are_read_on_from_the_gap() {
-    let text: String = (0..300)
-        .map(|n| format!("Row {n} of the long table of herons is a sentence.\n\n"))
-        .collect();
+    let text: String = (0..300).map(|n| format!("Row {n} of the long table of herons is a sentence.\n\n")).collect();
     let mut run = Run::new("herons of row 299", &[("a.md", &text)]);
     run.shown_bytes = 3_000;
     run.finish();
@@ -61,13 +47,7 @@ fn long_lines_are_cited_only_where_they_are_whole() {
         "{} The heron is here at the start of what was cut.",
         "The heron stands in the reeds the whole day. ".repeat(60)
     );
-    let mut run = Run::new(
-        "heron",
-        &[
-            ("a.md", &text),
-            ("b.md", "Nothing about birds at all is in here."),
-        ],
-    );
+    let mut run = Run::new("heron", &[("a.md", &text), ("b.md", "Nothing about birds at all is in here.")]);
     run.finish();
     assert_eq!(run.citations(), [("a.md".to_owned(), 1)]);
 }
@@ -75,26 +55,14 @@ fn long_lines_are_cited_only_where_they_are_whole() {
 #[test]
 fn a_refused_note_is_made_smaller() {
     let texts: Vec<(String, String)> = (0..40)
-        .map(|n| {
-            (
-                format!("{n:02}.md"),
-                format!("The moon over port{n} pulls boat{n} from quay{n} to isle{n}.\n"),
-            )
-        })
+        .map(|n| (format!("{n:02}.md"), format!("The moon over port{n} pulls boat{n} from quay{n} to isle{n}.\n")))
         .collect();
-    let documents: Vec<_> = texts
-        .iter()
-        .map(|(name, text)| (name.as_str(), text.as_str()))
-        .collect();
+    let documents: Vec<_> = texts.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     for (bytes, smallest) in [(2_500, 3), (0, 0)] {
         let mut run = Run::new("the moon", &documents);
         run.note_bytes = bytes;
         run.finish();
-        assert!(
-            run.citations().len() >= smallest,
-            "with {bytes} bytes: {}",
-            run.report()
-        );
+        assert!(run.citations().len() >= smallest, "with {bytes} bytes: {}", run.report());
     }
 }
 
@@ -104,10 +72,6 @@ fn reading_stops_when_few_calls_are_left() {
     let mut run = Run::new("heron", &[("a.md", &text), ("b.md", &text)]);
     run.calls_left = 10;
     run.finish();
-    assert!(
-        run.summary
-            .as_deref()
-            .is_some_and(|summary| summary.contains("Reading was stopped"))
-    );
+    assert!(run.summary.as_deref().is_some_and(|summary| summary.contains("Reading was stopped")));
     assert_eq!(run.citations().len(), 1);
 }

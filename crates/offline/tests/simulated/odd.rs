@@ -9,16 +9,9 @@ use crate::simulation::{Run, ask};
 #[test]
 fn without_its_tools_it_says_what_it_can_do() {
     let mut request = Run::new("the moon", TIDES).request();
-    request
-        .tools
-        .retain(|tool| !tool.name.starts_with("documents"));
-    let Err(ModelError::Rejected(why)) = ask(&request) else {
-        panic!("it cannot work")
-    };
-    assert!(
-        why.contains("reads documents") && why.contains("_list") && why.contains("_read"),
-        "{why}"
-    );
+    request.tools.retain(|tool| !tool.name.starts_with("documents"));
+    let Err(ModelError::Rejected(why)) = ask(&request) else { panic!("it cannot work") };
+    assert!(why.contains("reads documents") && why.contains("_list") && why.contains("_read"), "{why}");
     request.tools.clear();
     assert!(matches!(ask(&request), Err(ModelError::Rejected(_))));
 }
@@ -47,41 +40,16 @@ fn no_request_makes_it_panic() {
         "5 of 9 documents; more after \"\"",
         "denied: no",
     ];
-    let arguments = [
-        "",
-        "{",
-        "[]",
-        "null",
-        "{\"name\":\"a\",\"from\":18446744073709551615}",
-        "{\"after\":\"\"}",
-    ];
+    let arguments = ["", "{", "[]", "null", "{\"name\":\"a\",\"from\":18446744073709551615}", "{\"after\":\"\"}"];
     for text in texts {
-        for (result, arguments) in results
-            .iter()
-            .flat_map(|r| arguments.iter().map(move |a| (r, a)))
-        {
-            let calls: Vec<_> = tools
-                .iter()
-                .map(|tool| call(&tool.name, arguments))
-                .collect();
-            let results = tools
-                .iter()
-                .skip(1)
-                .map(|tool| answer(&tool.name, result))
-                .collect();
+        for (result, arguments) in results.iter().flat_map(|r| arguments.iter().map(move |a| (r, a))) {
+            let calls: Vec<_> = tools.iter().map(|tool| call(&tool.name, arguments)).collect();
+            let results = tools.iter().skip(1).map(|tool| answer(&tool.name, result)).collect();
             let messages = [
-                Message::Results {
-                    results: vec![answer("x", "x")],
-                },
+                Message::Results { results: vec![answer("x", "x")] },
                 Message::User { text: text.into() },
-                Message::Assistant {
-                    text: String::new(),
-                    calls: calls.clone(),
-                },
-                Message::Assistant {
-                    text: String::new(),
-                    calls,
-                },
+                Message::Assistant { text: String::new(), calls: calls.clone() },
+                Message::Assistant { text: String::new(), calls },
                 Message::Results { results },
             ];
             for upto in 0..=messages.len() {
@@ -94,45 +62,24 @@ fn no_request_makes_it_panic() {
 
 #[test]
 fn schemas_of_any_kind_are_borne() {
-    for input in [
-        Value::Null,
-        json!([]),
-        json!({"properties": []}),
-        json!({"properties": {"text": true, "title": null}}),
-    ] {
+    for input in
+        [Value::Null, json!([]), json!({"properties": []}), json!({"properties": {"text": true, "title": null}})]
+    {
         let mut run = Run::new("the moon", TIDES);
         run.offer("odd", input, "fine", false);
         run.finish();
-        assert!(
-            run.summary
-                .as_deref()
-                .is_some_and(|summary| summary.contains("odd was not called"))
-        );
+        assert!(run.summary.as_deref().is_some_and(|summary| summary.contains("odd was not called")));
     }
 }
 
 fn request(messages: Vec<Message>, tools: Vec<ToolSpec>) -> Request {
-    Request {
-        system: String::new(),
-        messages,
-        tools,
-        max_output_tokens: 1,
-    }
+    Request { system: String::new(), messages, tools, max_output_tokens: 1, turn: 0 }
 }
 
 fn call(name: &str, arguments: &str) -> Call {
-    Call {
-        id: "call-1".into(),
-        name: name.into(),
-        arguments: arguments.into(),
-    }
+    Call { id: "call-1".into(), name: name.into(), arguments: arguments.into() }
 }
 
 fn answer(name: &str, text: &str) -> CallResult {
-    CallResult {
-        id: "call-1".into(),
-        name: name.into(),
-        text: text.into(),
-        is_error: false,
-    }
+    CallResult { id: "call-1".into(), name: name.into(), text: text.into(), is_error: false }
 }

@@ -44,10 +44,7 @@ impl Run {
     pub fn new(topic: &str, documents: &[(&str, &str)]) -> Self {
         Self {
             topic: topic.into(),
-            documents: documents
-                .iter()
-                .map(|(name, text)| ((*name).into(), (*text).into()))
-                .collect(),
+            documents: documents.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect(),
             tools: tools(),
             answers: BTreeMap::new(),
             shown_bytes: usize::MAX,
@@ -67,11 +64,7 @@ impl Run {
 
     /// Adds a tool that is not built in, and what it answers.
     pub fn offer(&mut self, name: &str, input: Value, answer: &str, is_error: bool) {
-        self.tools.push(ToolSpec {
-            name: name.into(),
-            description: "Of the agent.".into(),
-            input,
-        });
+        self.tools.push(ToolSpec { name: name.into(), description: "Of the agent.".into(), input });
         self.answers.insert(name.into(), (answer.into(), is_error));
     }
 
@@ -97,14 +90,9 @@ impl Run {
 
     /// The calls of one tool in the whole run, with their arguments and results.
     pub fn calls(&self, tool: &str) -> Vec<(Value, &CallResult)> {
-        let all = self
-            .history
-            .iter()
-            .flat_map(|(calls, results)| calls.iter().zip(results));
+        let all = self.history.iter().flat_map(|(calls, results)| calls.iter().zip(results));
         let of_tool = all.filter(|(call, _)| call.name == tool);
-        of_tool
-            .map(|(call, result)| (serde_json::from_str(&call.arguments).expect("JSON"), result))
-            .collect()
+        of_tool.map(|(call, result)| (serde_json::from_str(&call.arguments).expect("JSON"), result)).collect()
     }
 
     pub fn report(&self) -> &str {
@@ -114,43 +102,21 @@ impl Run {
     /// Citations by document, in the order of the report. Panics when one is not in the lines that it names.
     pub fn citations(&self) -> Vec<(String, usize)> {
         let mut by_document: Vec<(String, usize)> = vec![];
-        if self
-            .report()
-            .ends_with("No sentence of the documents answers this.\n")
-        {
+        if self.report().ends_with("No sentence of the documents answers this.\n") {
             return by_document;
         }
-        for line in self
-            .report()
-            .lines()
-            .filter(|line| !line.is_empty())
-            .skip(1)
-        {
+        for line in self.report().lines().filter(|line| !line.is_empty()).skip(1) {
             if let Some(name) = line.strip_prefix("## ") {
                 by_document.push((name.into(), 0));
                 continue;
             }
-            let (sentence, place) = line
-                .strip_prefix("- ")
-                .and_then(|l| l.rsplit_once(" ["))
-                .expect("a citation");
-            let (name, span) = place
-                .strip_suffix(']')
-                .and_then(|p| p.rsplit_once(':'))
-                .expect("a place");
+            let (sentence, place) = line.strip_prefix("- ").and_then(|l| l.rsplit_once(" [")).expect("a citation");
+            let (name, span) = place.strip_suffix(']').and_then(|p| p.rsplit_once(':')).expect("a place");
             let (from, to) = span.split_once('-').expect("a span");
             let lines: Vec<_> = self.documents[name].lines().collect();
-            let cited = fold(
-                &lines[from.parse::<usize>().expect("from") - 1..to.parse().expect("to")]
-                    .join("\n"),
-            );
-            assert!(
-                cited.contains(&fold(sentence)),
-                "{name}:{span} does not hold {sentence:?}"
-            );
-            let last = by_document
-                .last_mut()
-                .expect("a heading before the citation");
+            let cited = fold(&lines[from.parse::<usize>().expect("from") - 1..to.parse().expect("to")].join("\n"));
+            assert!(cited.contains(&fold(sentence)), "{name}:{span} does not hold {sentence:?}");
+            let last = by_document.last_mut().expect("a heading before the citation");
             assert_eq!(last.0, name);
             last.1 += 1;
         }
@@ -158,20 +124,11 @@ impl Run {
     }
 
     pub fn request(&self) -> Request {
-        let mut text = format!(
-            "# Objective\nWrite a report.\n\n# Inputs\n- topic: {}\n\n# Done when\n",
-            self.topic
-        );
+        let mut text = format!("# Objective\nWrite a report.\n\n# Inputs\n- topic: {}\n\n# Done when\n", self.topic);
         text.push_str("- milestone read: Every document was read\n");
-        text.push_str(
-            "- milestone out: It is out (by a finished publish)\n- artifact report.md\n\n# Plan\n",
-        );
+        text.push_str("- milestone out: It is out (by a finished publish)\n- artifact report.md\n\n# Plan\n");
         for id in ["read", "out"] {
-            let mark = if self.reached.contains_key(id) {
-                "x"
-            } else {
-                " "
-            };
+            let mark = if self.reached.contains_key(id) { "x" } else { " " };
             let _ = writeln!(text, "- [{mark}] {id}: …");
         }
         text.push_str("\n# Notes\n");
@@ -182,46 +139,23 @@ impl Run {
         text.push_str(&self.completed(recent));
         let mut messages = vec![Message::User { text }];
         for (calls, results) in &self.history[recent..] {
-            messages.push(Message::Assistant {
-                text: String::new(),
-                calls: calls.clone(),
-            });
-            let results = results
-                .iter()
-                .map(|r| CallResult {
-                    text: self.shown(&r.text),
-                    ..r.clone()
-                })
-                .collect();
+            messages.push(Message::Assistant { text: String::new(), calls: calls.clone() });
+            let results = results.iter().map(|r| CallResult { text: self.shown(&r.text), ..r.clone() }).collect();
             messages.push(Message::Results { results });
         }
-        messages.push(Message::User {
-            text: format!("# Remaining\n- model_calls: {} of 1000\n", self.calls_left),
-        });
-        Request {
-            system: "Work.".into(),
-            messages,
-            tools: self.tools.clone(),
-            max_output_tokens: 4_000,
-        }
+        messages.push(Message::User { text: format!("# Remaining\n- model_calls: {} of 1000\n", self.calls_left) });
+        Request { system: "Work.".into(), messages, tools: self.tools.clone(), max_output_tokens: 4_000, turn: 0 }
     }
 
     fn completed(&self, upto: usize) -> String {
         let mut text = "\n# Completed actions\n- 3 earlier: documents_read 3 ok\n".to_owned();
-        for (call, result) in self.history[..upto]
-            .iter()
-            .flat_map(|(calls, results)| calls.iter().zip(results))
-        {
+        for (call, result) in self.history[..upto].iter().flat_map(|(calls, results)| calls.iter().zip(results)) {
             let outcome = match (result.is_error, result.text.starts_with("denied")) {
                 (false, _) => format!("ok, {} bytes", result.text.len()),
                 (true, true) => result.text.clone(),
                 (true, false) => format!("failed: {}", result.text),
             };
-            let short = if call.arguments.len() > 400 {
-                "{…}"
-            } else {
-                &call.arguments
-            };
+            let short = if call.arguments.len() > 400 { "{…}" } else { &call.arguments };
             let _ = writeln!(text, "- #9 {} {short} -> {outcome}", call.name);
         }
         text
@@ -234,12 +168,7 @@ impl Run {
         }
         let head = text.floor_char_boundary(self.shown_bytes / 2);
         let tail = text.ceil_char_boundary(text.len() - self.shown_bytes / 2);
-        format!(
-            "{}\n[… {} bytes left out …]\n{}",
-            &text[..head],
-            tail - head,
-            &text[tail..]
-        )
+        format!("{}\n[… {} bytes left out …]\n{}", &text[..head], tail - head, &text[tail..])
     }
 
     fn perform(&mut self, call: &Call) -> CallResult {
@@ -248,24 +177,19 @@ impl Run {
         let number = |name: &str, default| arguments[name].as_u64().map_or(default, |n| n as usize);
         let (text, is_error) = match call.name.as_str() {
             "documents_list" => (self.list(&argument("after"), number("limit", 100)), false),
-            "documents_read" => {
-                self.read(&argument("name"), number("from", 1), number("lines", 200))
-            }
+            "documents_read" => self.read(&argument("name"), number("from", 1), number("lines", 200)),
             "artifact_save" => {
                 self.artifacts.insert(argument("name"), argument("text"));
                 ("saved report.md, version 1, 9 bytes".into(), false)
             }
-            "note" if argument("text").len() > self.note_bytes => {
-                ("the note is too long".into(), true)
-            }
+            "note" if argument("text").len() > self.note_bytes => ("the note is too long".into(), true),
             "note" => {
                 self.longest_note = self.longest_note.max(argument("text").len());
                 self.notes.insert(argument("key"), argument("text"));
                 ("noted".into(), false)
             }
             "plan" => {
-                self.reached
-                    .insert(argument("milestone"), argument("evidence"));
+                self.reached.insert(argument("milestone"), argument("evidence"));
                 ("marked".into(), false)
             }
             "finish" if !self.refusals.is_empty() => (self.refusals.remove(0), true),
@@ -275,29 +199,14 @@ impl Run {
             }
             other => self.answers[other].clone(),
         };
-        CallResult {
-            id: call.id.clone(),
-            name: call.name.clone(),
-            text,
-            is_error,
-        }
+        CallResult { id: call.id.clone(), name: call.name.clone(), text, is_error }
     }
 
     fn list(&self, after: &str, limit: usize) -> String {
-        let page: Vec<_> = self
-            .documents
-            .iter()
-            .filter(|(name, _)| name.as_str() > after)
-            .take(limit)
-            .collect();
+        let page: Vec<_> = self.documents.iter().filter(|(name, _)| name.as_str() > after).take(limit).collect();
         let mut text = String::new();
         for (name, document) in &page {
-            let _ = writeln!(
-                text,
-                "{name}\t{} lines\t{} bytes",
-                document.lines().count(),
-                document.len()
-            );
+            let _ = writeln!(text, "{name}\t{} lines\t{} bytes", document.lines().count(), document.len());
         }
         let _ = write!(text, "{} of {} documents", page.len(), self.documents.len());
         if let (Some(last), Some(very_last)) = (page.last(), self.documents.keys().last())
@@ -309,22 +218,14 @@ impl Run {
     }
 
     fn read(&self, name: &str, from: usize, lines: usize) -> (String, bool) {
-        let document = self
-            .documents
-            .get(name)
-            .filter(|_| !self.unreadable.iter().any(|n| n == name));
+        let document = self.documents.get(name).filter(|_| !self.unreadable.iter().any(|n| n == name));
         let Some(document) = document else {
             return (format!("there is no document {name}"), true);
         };
         assert!(lines <= 400, "the schema says at most 400 lines");
         let total = document.lines().count();
         let (mut body, mut last) = (String::new(), from.saturating_sub(1));
-        for (index, line) in document
-            .lines()
-            .enumerate()
-            .skip(from.saturating_sub(1))
-            .take(lines)
-        {
+        for (index, line) in document.lines().enumerate().skip(from.saturating_sub(1)).take(lines) {
             let cut = line.floor_char_boundary(2_000);
             let mut row = format!("{}| {}", index + 1, &line[..cut]);
             if cut < line.len() {
@@ -337,20 +238,13 @@ impl Run {
             body.push('\n');
             last = index + 1;
         }
-        (
-            format!("{name} lines {from}-{last} of {total}\n{body}"),
-            false,
-        )
+        (format!("{name} lines {from}-{last} of {total}\n{body}"), false)
     }
 }
 
 /// Asks the model once.
 pub fn ask(request: &Request) -> Result<Reply, ModelError> {
-    match OfflineModel
-        .ask(request)
-        .as_mut()
-        .poll(&mut Context::from_waker(Waker::noop()))
-    {
+    match OfflineModel.ask(request).as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer,
         Poll::Pending => panic!("the offline model waits for nothing"),
     }
@@ -368,31 +262,19 @@ fn tools() -> Vec<ToolSpec> {
         input: json!({"type": "object", "properties": properties}),
     };
     vec![
-        tool(
-            "documents_list",
-            json!({"after": text(), "limit": {"type": "integer", "maximum": 500}}),
-        ),
+        tool("documents_list", json!({"after": text(), "limit": {"type": "integer", "maximum": 500}})),
         tool(
             "documents_read",
             json!({"name": text(), "from": {"type": "integer"}, "lines": {"type": "integer", "maximum": 400}}),
         ),
-        tool(
-            "documents_search",
-            json!({"query": text(), "limit": {"type": "integer"}}),
-        ),
+        tool("documents_search", json!({"query": text(), "limit": {"type": "integer"}})),
         tool("artifact_save", json!({"name": text(), "text": text()})),
         tool("artifact_open", json!({"name": text()})),
         tool("artifact_close", json!({"name": text()})),
         tool("artifact_search", json!({"name": text(), "query": text()})),
         tool("note", json!({"key": text(), "text": text()})),
-        tool(
-            "plan",
-            json!({"milestone": text(), "status": text(), "evidence": text()}),
-        ),
-        tool(
-            "ask",
-            json!({"question": text(), "choices": {"type": "array"}}),
-        ),
+        tool("plan", json!({"milestone": text(), "status": text(), "evidence": text()})),
+        tool("ask", json!({"question": text(), "choices": {"type": "array"}})),
         tool("finish", json!({"summary": text()})),
     ]
 }

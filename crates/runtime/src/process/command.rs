@@ -68,13 +68,7 @@ pub enum Ended {
 
 impl Output {
     pub(super) fn without_text(ended: Ended) -> Self {
-        Output {
-            stdout: Vec::new(),
-            stdout_truncated: None,
-            stderr: Vec::new(),
-            stderr_truncated: None,
-            ended,
-        }
+        Output { stdout: Vec::new(), stdout_truncated: None, stderr: Vec::new(), stderr_truncated: None, ended }
     }
 }
 
@@ -90,9 +84,7 @@ pub fn clean_environment() -> BTreeMap<String, String> {
 }
 
 fn is_clean(key: &str) -> bool {
-    const NAMES: [&str; 8] = [
-        "PATH", "HOME", "LANG", "TMPDIR", "TZ", "USER", "SHELL", "TERM",
-    ];
+    const NAMES: [&str; 8] = ["PATH", "HOME", "LANG", "TMPDIR", "TZ", "USER", "SHELL", "TERM"];
     NAMES.contains(&key) || key.starts_with("LC_")
 }
 

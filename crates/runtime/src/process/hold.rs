@@ -56,12 +56,7 @@ fn take_lock(spec: &Spec) -> Result<Option<File>, String> {
     let Some(path) = &spec.lock_file else {
         return Ok(None);
     };
-    let open = File::options()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path);
+    let open = File::options().read(true).write(true).create(true).truncate(false).open(path);
     // Waits only while another worker looks, which takes it exclusively for a moment.
     open.and_then(|file| file.lock_shared().map(|()| Some(file)))
         .map_err(|error| format!("lock file {}: {error}", path.display()))
@@ -88,11 +83,7 @@ fn run(spec: &Spec, input: Vec<u8>, frames: &Frames) -> io::Result<End> {
     let err = Pump::start(tool.stderr, ERR, spec.stderr_limit, frames.clone());
     let how = wait_for(tool.main, &line);
     tree::end_everyone(tool.main);
-    Ok(End {
-        how: how?,
-        stdout_bytes: out.finish(),
-        stderr_bytes: err.finish(),
-    })
+    Ok(End { how: how?, stdout_bytes: out.finish(), stderr_bytes: err.finish() })
 }
 
 /// Waits for the main process, reaping orphans that it left on the way.
@@ -104,9 +95,7 @@ fn wait_for(main: Pid, line: &LifeLine) -> io::Result<How> {
             return Ok(how);
         }
     }
-    Err(io::Error::other(
-        "the tool's main process was reaped by someone else",
-    ))
+    Err(io::Error::other("the tool's main process was reaped by someone else"))
 }
 
 /// A tool that ended by itself has the result it has, even when it was to be killed a moment later.
@@ -120,10 +109,7 @@ fn judge(status: WaitStatus, stopping: bool) -> How {
 }
 
 fn not_started(message: String) -> End {
-    End {
-        how: How::NotStarted(message),
-        ..End::default()
-    }
+    End { how: How::NotStarted(message), ..End::default() }
 }
 
 fn send_end(frames: &Frames, end: &End) -> io::Result<()> {

@@ -84,38 +84,23 @@ pub(super) fn encode_spec(command: &Command) -> Result<Vec<u8>, String> {
     if command.argv.is_empty() {
         return Err("the command is empty: name a program".into());
     }
-    if let Some(key) = command
-        .env
-        .keys()
-        .find(|key| key.is_empty() || key.contains(['=', '\0']))
-    {
-        return Err(format!(
-            "the environment has a variable named {key:?}, which no program can get"
-        ));
+    if let Some(key) = command.env.keys().find(|key| key.is_empty() || key.contains(['=', '\0'])) {
+        return Err(format!("the environment has a variable named {key:?}, which no program can get"));
     }
     // The holder works in `/`, so a relative name would be another file there.
-    let lock_file = command
-        .lock_file
-        .as_ref()
-        .map(std::path::absolute)
-        .transpose();
+    let lock_file = command.lock_file.as_ref().map(std::path::absolute).transpose();
     let spec = Spec {
         argv: command.argv.clone(),
-        cwd: std::path::absolute(&command.cwd)
-            .map_err(|error| format!("folder {:?}: {error}", command.cwd))?,
+        cwd: std::path::absolute(&command.cwd).map_err(|error| format!("folder {:?}: {error}", command.cwd))?,
         env: command.env.clone(),
         stdin_bytes: command.stdin.len() as u64,
         stdout_limit: command.stdout_limit,
         stderr_limit: command.stderr_limit,
         lock_file: lock_file.map_err(|error| format!("lock file: {error}"))?,
     };
-    let json = serde_json::to_vec(&spec)
-        .map_err(|error| format!("the command cannot be passed on: {error}"))?;
+    let json = serde_json::to_vec(&spec).map_err(|error| format!("the command cannot be passed on: {error}"))?;
     if json.len() > SPEC_LIMIT_BYTES {
-        return Err(format!(
-            "arguments and environment take {} bytes: pass them on standard input",
-            json.len()
-        ));
+        return Err(format!("arguments and environment take {} bytes: pass them on standard input", json.len()));
     }
     let mut bytes = (json.len() as u32).to_le_bytes().to_vec();
     bytes.extend(json);
@@ -132,10 +117,7 @@ pub(super) fn read_spec(from: &mut impl Read) -> io::Result<(Spec, Vec<u8>)> {
     from.read_exact(&mut length)?;
     let length = u32::from_le_bytes(length) as usize;
     if length > SPEC_LIMIT_BYTES {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            format!("a spec of {length} bytes"),
-        ));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a spec of {length} bytes")));
     }
     let mut json = vec![0; length];
     from.read_exact(&mut json)?;
@@ -171,10 +153,7 @@ pub(super) struct FrameReader<R> {
 
 impl<R: AsyncRead + Unpin> FrameReader<R> {
     pub(super) fn new(from: R) -> Self {
-        FrameReader {
-            from,
-            pending: Vec::with_capacity(2 * CHUNK_BYTES),
-        }
+        FrameReader { from, pending: Vec::with_capacity(2 * CHUNK_BYTES) }
     }
 
     /// The next frame, or `None` at the end of the stream, also when that cut a frame short.
@@ -190,16 +169,12 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
     }
 
     fn take(&mut self) -> io::Result<Option<Frame>> {
-        let Some((&[kind, a, b, c, d], rest)) = self.pending.split_first_chunk::<HEADER_BYTES>()
-        else {
+        let Some((&[kind, a, b, c, d], rest)) = self.pending.split_first_chunk::<HEADER_BYTES>() else {
             return Ok(None);
         };
         let length = u32::from_le_bytes([a, b, c, d]) as usize;
         if length > FRAME_LIMIT_BYTES {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                format!("a frame of {length} bytes"),
-            ));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a frame of {length} bytes")));
         }
         let Some(content) = rest.get(..length) else {
             return Ok(None);
@@ -220,33 +195,18 @@ mod tests {
         bytes.extend(b"abc");
         bytes.extend(header(READY, 0));
         for split in 0..=bytes.len() {
-            let mut reader = FrameReader {
-                from: tokio::io::empty(),
-                pending: bytes[..split].to_vec(),
-            };
+            let mut reader = FrameReader { from: tokio::io::empty(), pending: bytes[..split].to_vec() };
             let mut frames: Vec<Frame> = std::iter::from_fn(|| reader.take().unwrap()).collect();
             reader.pending.extend(&bytes[split..]);
             frames.extend(std::iter::from_fn(|| reader.take().unwrap()));
-            let expected = [
-                Frame {
-                    kind: OUT,
-                    content: b"abc".to_vec(),
-                },
-                Frame {
-                    kind: READY,
-                    content: vec![],
-                },
-            ];
+            let expected = [Frame { kind: OUT, content: b"abc".to_vec() }, Frame { kind: READY, content: vec![] }];
             assert_eq!(frames, expected, "split at {split}");
         }
     }
 
     #[test]
     fn a_frame_that_cannot_be_is_an_error() {
-        let mut reader = FrameReader {
-            from: tokio::io::empty(),
-            pending: header(OUT, FRAME_LIMIT_BYTES + 1).to_vec(),
-        };
+        let mut reader = FrameReader { from: tokio::io::empty(), pending: header(OUT, FRAME_LIMIT_BYTES + 1).to_vec() };
         assert!(reader.take().is_err());
     }
 

@@ -26,10 +26,7 @@ impl Frames {
     }
 
     fn write(&self, frame: &[u8]) -> io::Result<()> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .write_all(frame)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).write_all(frame)
     }
 }
 
@@ -55,12 +52,7 @@ const SILENCE: Duration = Duration::from_millis(500);
 impl Pump {
     /// Sends what `from` gives as frames of `kind`, at most `limit` bytes, and reads and drops the
     /// rest.
-    pub(super) fn start(
-        from: impl Read + Send + 'static,
-        kind: u8,
-        limit: u64,
-        frames: Frames,
-    ) -> Self {
+    pub(super) fn start(from: impl Read + Send + 'static, kind: u8, limit: u64, frames: Frames) -> Self {
         let state = Arc::new(State::default());
         let (done, finished) = mpsc::channel();
         let shared = Arc::clone(&state);

@@ -37,11 +37,7 @@ impl Holder {
     /// The system does not tell where the binary is.
     pub fn of_this_binary() -> io::Result<Self> {
         let exact = PathBuf::from("/proc/self/exe");
-        if exact.exists() {
-            Ok(Holder::new(exact))
-        } else {
-            std::env::current_exe().map(Holder::new)
-        }
+        if exact.exists() { Ok(Holder::new(exact)) } else { std::env::current_exe().map(Holder::new) }
     }
 
     /// Runs one command to its end, or until `stop` is ready, or until its time is up.
@@ -80,10 +76,7 @@ impl Holder {
         let mut command = tokio::process::Command::new(std::path::absolute(&self.exe)?);
         // It gets nothing of the worker's: no environment, and no folder that it would keep busy.
         command.arg(HOLD_ARGUMENT).env_clear().current_dir("/");
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn()?;
         let (Some(life_line), Some(frames)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(io::Error::other("started without pipes"));
@@ -108,14 +101,7 @@ struct Talk {
 impl Talk {
     fn new(life_line: ChildStdin, frames: ChildStdout) -> Self {
         let frames = FrameReader::new(frames);
-        Talk {
-            life_line: Some(life_line),
-            frames,
-            gone: false,
-            stdout: Vec::new(),
-            stderr: Vec::new(),
-            end: None,
-        }
+        Talk { life_line: Some(life_line), frames, gone: false, stdout: Vec::new(), stderr: Vec::new(), end: None }
     }
 
     async fn whole(&mut self, spec: &[u8], stdin: &[u8]) {
@@ -152,11 +138,7 @@ impl Talk {
                 READY | STARTED => {}
                 OUT => self.stdout.extend(frame.content),
                 ERR => self.stderr.extend(frame.content),
-                END => {
-                    self.end = Some(
-                        serde_json::from_slice(&frame.content).map_err(|error| error.to_string()),
-                    )
-                }
+                END => self.end = Some(serde_json::from_slice(&frame.content).map_err(|error| error.to_string())),
                 other => self.end = Some(Err(format!("the holder sent a frame of type {other}"))),
             }
         }
@@ -166,25 +148,14 @@ impl Talk {
         let (end, lost) = match self.end {
             Some(Ok(end)) => (Some(end), String::new()),
             Some(Err(message)) => (None, message),
-            None => (
-                None,
-                format!(
-                    "the holder did not confirm the end within {} s",
-                    END_LIMIT.as_secs()
-                ),
-            ),
+            None => (None, format!("the holder did not confirm the end within {} s", END_LIMIT.as_secs())),
         };
-        let truncated =
-            |kept: &[u8], all: u64, limit: u64| (all > limit).then_some(all.max(kept.len() as u64));
-        let (stdout_bytes, stderr_bytes) = end
-            .as_ref()
-            .map_or((0, 0), |end| (end.stdout_bytes, end.stderr_bytes));
+        let truncated = |kept: &[u8], all: u64, limit: u64| (all > limit).then_some(all.max(kept.len() as u64));
+        let (stdout_bytes, stderr_bytes) = end.as_ref().map_or((0, 0), |end| (end.stdout_bytes, end.stderr_bytes));
         let ended = match end.map(|end| end.how) {
             Some(How::Exited(code)) => Ended::Exited(code),
             Some(How::Signalled(signal)) => Ended::Signalled(signal),
-            Some(How::Killed) => {
-                cut.unwrap_or_else(|| Ended::HolderLost("the life line was lost".into()))
-            }
+            Some(How::Killed) => cut.unwrap_or_else(|| Ended::HolderLost("the life line was lost".into())),
             Some(How::NotStarted(message)) => Ended::NotStarted(message),
             // Without a `go` a holder starts nothing.
             None if !self.gone => Ended::NotStarted(match cut {

@@ -71,56 +71,35 @@ mod linux {
     ///
     /// Text on why the program never ran.
     pub(in super::super) fn spawn(spec: &Spec) -> Result<Spawned, String> {
-        let (mut report, reporter) =
-            io::pipe().map_err(|error| format!("no pipe for the report: {error}"))?;
-        let (stderr, stderr_of_tool) =
-            io::pipe().map_err(|error| format!("no pipe for standard error: {error}"))?;
+        let (mut report, reporter) = io::pipe().map_err(|error| format!("no pipe for the report: {error}"))?;
+        let (stderr, stderr_of_tool) = io::pipe().map_err(|error| format!("no pipe for standard error: {error}"))?;
         let parent = std::process::id();
         // The stub's standard error is taken by the report, so it opens the tool's by the holder's
         // number.
         let stderr_path = format!("/proc/{parent}/fd/{}", stderr_of_tool.as_raw_fd());
         let mut command = Command::new("/proc/self/exe");
-        command
-            .arg(EXEC_ARGUMENT)
-            .arg(parent.to_string())
-            .arg(stderr_path)
-            .arg(&spec.cwd)
-            .arg("--");
+        command.arg(EXEC_ARGUMENT).arg(parent.to_string()).arg(stderr_path).arg(&spec.cwd).arg("--");
         command.args(&spec.argv).env_clear().envs(&spec.env);
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(reporter);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(reporter);
         let child = command.spawn();
         // Closes this side's copy of the report pipe, so that it ends with the stub's.
         drop(command);
-        let mut child =
-            child.map_err(|error| format!("the stub for {:?}: {error}", spec.argv[0]))?;
+        let mut child = child.map_err(|error| format!("the stub for {:?}: {error}", spec.argv[0]))?;
         let mut said = Vec::new();
-        report
-            .read_to_end(&mut said)
-            .map_err(|error| format!("no report from the stub: {error}"))?;
+        report.read_to_end(&mut said).map_err(|error| format!("no report from the stub: {error}"))?;
         judge(&said)?;
         let main = main_pid(&child)?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err("the stub has no pipes".into());
         };
-        Ok(Spawned {
-            main,
-            stdin,
-            stdout,
-            stderr,
-        })
+        Ok(Spawned { main, stdin, stdout, stderr })
     }
 
     /// What a report means. It ended, so the stub is gone or has become the tool.
     fn judge(said: &[u8]) -> Result<(), String> {
         match said.iter().position(|&byte| byte == FAILED) {
             // Cut, since a program's name may be longer than a frame.
-            Some(at) => Err(String::from_utf8_lossy(
-                &said[at + 1..said.len().min(at + MESSAGE_BYTES)],
-            )
-            .into_owned()),
+            Some(at) => Err(String::from_utf8_lossy(&said[at + 1..said.len().min(at + MESSAGE_BYTES)]).into_owned()),
             None if said == [READY_TO_EXEC] => Ok(()),
             None => Err("the stub ended before it could start the program".into()),
         }
@@ -173,14 +152,8 @@ mod linux {
     fn die_with(parent: &OsString) -> Result<(), String> {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
             .map_err(|error| format!("no parent-death signal: {error}"))?;
-        let now = rustix::process::getppid()
-            .map(Pid::as_raw_nonzero)
-            .map(|pid| pid.to_string());
-        if now.as_deref() == parent.to_str() {
-            Ok(())
-        } else {
-            Err("the holder is gone".into())
-        }
+        let now = rustix::process::getppid().map(Pid::as_raw_nonzero).map(|pid| pid.to_string());
+        if now.as_deref() == parent.to_str() { Ok(()) } else { Err("the holder is gone".into()) }
     }
 
     #[cfg(test)]
@@ -189,13 +162,9 @@ mod linux {
 
         #[test]
         fn only_a_bare_ready_is_a_start() {
-            for (said, started) in [
-                ("R", true),
-                ("", false),
-                ("RFno such file", false),
-                ("Ffolder x", false),
-                ("panic", false),
-            ] {
+            for (said, started) in
+                [("R", true), ("", false), ("RFno such file", false), ("Ffolder x", false), ("panic", false)]
+            {
                 assert_eq!(judge(said.as_bytes()).is_ok(), started, "{said:?}");
             }
             assert_eq!(judge(b"RFno such file"), Err("no such file".into()));
@@ -224,16 +193,8 @@ mod elsewhere {
         let (stderr, stderr_of_tool) =
             std::io::pipe().map_err(|error| format!("no pipe for standard error: {error}"))?;
         let mut command = Command::new(&spec.argv[0]);
-        command
-            .args(&spec.argv[1..])
-            .current_dir(&spec.cwd)
-            .env_clear()
-            .envs(&spec.env);
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(stderr_of_tool)
-            .process_group(0);
+        command.args(&spec.argv[1..]).current_dir(&spec.cwd).env_clear().envs(&spec.env);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr_of_tool).process_group(0);
         let child = command.spawn();
         drop(command);
         let mut child = child.map_err(|error| format!("program {}: {error}", spec.argv[0]))?;
@@ -241,11 +202,6 @@ mod elsewhere {
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err("the program has no pipes".into());
         };
-        Ok(Spawned {
-            main,
-            stdin,
-            stdout,
-            stderr,
-        })
+        Ok(Spawned { main, stdin, stdout, stderr })
     }
 }

@@ -50,9 +50,7 @@ mod linux {
 
     /// Makes this process the parent of every descendant that loses its own.
     pub(in super::super) fn adopt_orphans() -> io::Result<()> {
-        Ok(rustix::process::set_child_subreaper(Some(
-            rustix::process::getpid(),
-        ))?)
+        Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
     }
 
     /// Kills and reaps all descendants. Returns when there is none, however long that takes.
@@ -99,12 +97,7 @@ mod linux {
             let parent = fields.next()?.parse().ok()?;
             // Birth is field 22 of proc_pid_stat(5), where the state is 3 and the parent 4.
             let born = fields.nth(17)?.parse().ok()?;
-            Some(Seen {
-                pid: Pid::from_raw(pid)?,
-                parent,
-                ended: matches!(state, "Z" | "X"),
-                born,
-            })
+            Some(Seen { pid: Pid::from_raw(pid)?, parent, ended: matches!(state, "Z" | "X"), born })
         }
 
         /// Kills this process and never one that got its number since.
@@ -118,8 +111,7 @@ mod linux {
                 handle => handle?,
             };
             // The handle holds whoever has the number now. Same birth: it is the one that was seen.
-            if Self::look(self.pid.as_raw_nonzero().get()).is_some_and(|now| now.born == self.born)
-            {
+            if Self::look(self.pid.as_raw_nonzero().get()).is_some_and(|now| now.born == self.born) {
                 rustix::process::pidfd_send_signal(handle, Signal::KILL)?;
             }
             Ok(())
@@ -159,12 +151,7 @@ mod linux {
         use super::*;
 
         fn seen(pid: i32, parent: i32, ended: bool) -> Seen {
-            Seen {
-                pid: Pid::from_raw(pid).unwrap(),
-                parent,
-                ended,
-                born: 7,
-            }
+            Seen { pid: Pid::from_raw(pid).unwrap(), parent, ended, born: 7 }
         }
 
         #[test]
@@ -179,17 +166,8 @@ mod linux {
 
         #[test]
         fn descendants_are_those_below_also_in_a_ring() {
-            let all = [
-                seen(2, 1, false),
-                seen(3, 2, false),
-                seen(4, 9, false),
-                seen(5, 3, true),
-                seen(9, 4, false),
-            ];
-            let found: Vec<i32> = below(1, all.into_iter())
-                .iter()
-                .map(|p| p.pid.as_raw_nonzero().get())
-                .collect();
+            let all = [seen(2, 1, false), seen(3, 2, false), seen(4, 9, false), seen(5, 3, true), seen(9, 4, false)];
+            let found: Vec<i32> = below(1, all.into_iter()).iter().map(|p| p.pid.as_raw_nonzero().get()).collect();
             assert_eq!(found, [2, 3]);
         }
 

@@ -58,9 +58,7 @@ pub fn list(root: &Rooted, after: Option<&str>, limit: Option<u64>) -> Result<St
     let limit = at_least_one("limit", limit, LIST_DEFAULT)?.min(LIST_MOST) as usize;
     let listing = documents(root)?;
     let all = &listing.files;
-    let start = after.map_or(0, |after| {
-        all.partition_point(|file| file.name.as_str() <= after)
-    });
+    let start = after.map_or(0, |after| all.partition_point(|file| file.name.as_str() <= after));
     let page = &all[start..all.len().min(start + limit)];
     let mut text = String::new();
     for file in page {
@@ -82,8 +80,7 @@ pub fn list(root: &Rooted, after: Option<&str>, limit: Option<u64>) -> Result<St
 }
 
 fn documents(root: &Rooted) -> Result<Listing, String> {
-    root.list(is_wanted)
-        .map_err(|error| format!("the documents cannot be listed: {error}; check their folder"))
+    root.list(is_wanted).map_err(|error| format!("the documents cannot be listed: {error}; check their folder"))
 }
 
 fn is_wanted(name: &str, kind: Kind) -> bool {
@@ -94,11 +91,7 @@ fn is_wanted(name: &str, kind: Kind) -> bool {
 
 fn has_ending(part: &str) -> bool {
     let ending = part.rsplit_once('.').map(|(_, ending)| ending);
-    ending.is_some_and(|ending| {
-        ENDINGS
-            .iter()
-            .any(|known| known.eq_ignore_ascii_case(ending))
-    })
+    ending.is_some_and(|ending| ENDINGS.iter().any(|known| known.eq_ignore_ascii_case(ending)))
 }
 
 /// Opens a document by its name.
@@ -120,10 +113,7 @@ fn open(root: &Rooted, name: &str) -> Result<std::fs::File, String> {
     }
     root.open_for_read(name).map_err(|error| match error {
         RootedError::Missing(_) | RootedError::NotAFolder(_) => {
-            format!(
-                "there is no document {name:?}{}; list the documents to see every name",
-                nearest(root, name)
-            )
+            format!("there is no document {name:?}{}; list the documents to see every name", nearest(root, name))
         }
         other => other.to_string(),
     })
@@ -143,30 +133,17 @@ fn nearest(root: &Rooted, name: &str) -> String {
         // The right file in the wrong folder is nearer than a like one in the right folder.
         whole.max(strsim::normalized_damerau_levenshtein(wanted_last, last))
     };
-    let mut names: Vec<(f64, String)> = listing
-        .files
-        .into_iter()
-        .map(|file| (likeness(&file.name), file.name))
-        .collect();
+    let mut names: Vec<(f64, String)> =
+        listing.files.into_iter().map(|file| (likeness(&file.name), file.name)).collect();
     names.retain(|(likeness, _)| *likeness >= PROPOSAL_LIKENESS);
     names.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-    let names: Vec<String> = names
-        .into_iter()
-        .take(PROPOSALS)
-        .map(|(_, name)| format!("\"{name}\""))
-        .collect();
-    if names.is_empty() {
-        String::new()
-    } else {
-        format!("; did you mean {}?", names.join(" or "))
-    }
+    let names: Vec<String> = names.into_iter().take(PROPOSALS).map(|(_, name)| format!("\"{name}\"")).collect();
+    if names.is_empty() { String::new() } else { format!("; did you mean {}?", names.join(" or ")) }
 }
 
 fn at_least_one(what: &str, value: Option<u64>, default: u64) -> Result<u64, String> {
     match value {
-        Some(0) => Err(format!(
-            "{what} is 0: give 1 or more, or leave it out for {default}"
-        )),
+        Some(0) => Err(format!("{what} is 0: give 1 or more, or leave it out for {default}")),
         value => Ok(value.unwrap_or(default)),
     }
 }

@@ -29,10 +29,7 @@ pub use name::{NameError, NameProblem, check_name};
 
 /// Never follow a link, never wait (a pipe without a writer would), never make a device this
 /// process's terminal, never pass the handle on to a tool.
-const PLAIN: OFlags = OFlags::NOFOLLOW
-    .union(OFlags::NONBLOCK)
-    .union(OFlags::NOCTTY)
-    .union(OFlags::CLOEXEC);
+const PLAIN: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
 /// An open folder and what lies below it.
 #[derive(Debug)]
@@ -83,9 +80,7 @@ impl Rooted {
     pub fn open(path: &Path) -> io::Result<Self> {
         // Not by `Dir::open_ambient_dir`: its handle is for paths only and cannot be synced.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(Rooted {
-            root: Dir::from(rustix::fs::open(path, flags, Mode::empty())?),
-        })
+        Ok(Rooted { root: Dir::from(rustix::fs::open(path, flags, Mode::empty())?) })
     }
 
     /// Opens a plain file for reading.
@@ -134,9 +129,7 @@ impl Rooted {
         folders: &mut Vec<String>,
     ) -> io::Result<()> {
         // The part after the last slash is empty, so this is the folder itself.
-        let (folder, _) = self
-            .folder_of(prefix, Parents::Need)
-            .map_err(io::Error::other)?;
+        let (folder, _) = self.folder_of(prefix, Parents::Need).map_err(io::Error::other)?;
         for entry in folder.entries()? {
             let entry = entry?;
             let Ok(part) = entry.file_name().into_string() else {
@@ -153,10 +146,7 @@ impl Rooted {
             if metadata.is_dir() && wanted(&name, Kind::Folder) {
                 folders.push(name + "/");
             } else if check_plain(&name, &metadata).is_ok() && wanted(&name, Kind::File) {
-                files.push(Entry {
-                    name,
-                    bytes: metadata.len(),
-                });
+                files.push(Entry { name, bytes: metadata.len() });
             }
         }
         Ok(())
@@ -179,8 +169,7 @@ impl Rooted {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(source) => return Err(failed(name, "write", source)),
         }
-        let number =
-            getrandom::u64().map_err(|error| failed(name, "write", io::Error::other(error)))?;
+        let number = getrandom::u64().map_err(|error| failed(name, "write", io::Error::other(error)))?;
         let temporary = format!(".lodestep-{number:016x}.tmp");
         // A link that came after the look is replaced by the rename and not followed.
         let written = write_new(&folder, &temporary, bytes)
@@ -194,22 +183,14 @@ impl Rooted {
     }
 
     /// Walks to the folder of the file `name`; returns it and the last part.
-    fn folder_of<'a>(
-        &self,
-        name: &'a str,
-        parents: Parents,
-    ) -> Result<(Dir, &'a str), RootedError> {
-        let mut folder = self
-            .root
-            .try_clone()
-            .map_err(|source| failed(name, "open", source))?;
+    fn folder_of<'a>(&self, name: &'a str, parents: Parents) -> Result<(Dir, &'a str), RootedError> {
+        let mut folder = self.root.try_clone().map_err(|source| failed(name, "open", source))?;
         let Some((path, last)) = name.rsplit_once('/') else {
             return Ok((folder, name));
         };
         for part in path.split('/') {
             if parents == Parents::Make {
-                make_folder(&folder, part)
-                    .map_err(|source| failed(name, "make the folder of", source))?;
+                make_folder(&folder, part).map_err(|source| failed(name, "make the folder of", source))?;
             }
             let flags = PLAIN | OFlags::RDONLY | OFlags::DIRECTORY;
             let next: OwnedFd = openat(&folder, part, flags, Mode::empty())
@@ -258,11 +239,7 @@ fn check_plain(name: &str, metadata: &Metadata) -> Result<(), RootedError> {
 }
 
 fn failed(name: &str, action: &'static str, source: io::Error) -> RootedError {
-    RootedError::Io {
-        name: name.to_string(),
-        action,
-        source,
-    }
+    RootedError::Io { name: name.to_string(), action, source }
 }
 
 fn refused(name: &str, action: &'static str, errno: Errno) -> RootedError {
@@ -280,11 +257,7 @@ fn refused(name: &str, action: &'static str, errno: Errno) -> RootedError {
 /// apart.
 fn refused_folder(parent: &Dir, part: &str, name: &str, errno: Errno) -> RootedError {
     match errno {
-        Errno::NOTDIR
-            if parent
-                .symlink_metadata(part)
-                .is_ok_and(|metadata| metadata.is_symlink()) =>
-        {
+        Errno::NOTDIR if parent.symlink_metadata(part).is_ok_and(|metadata| metadata.is_symlink()) => {
             RootedError::Link(name.to_string())
         }
         Errno::NOTDIR => RootedError::NotAFolder(name.to_string()),

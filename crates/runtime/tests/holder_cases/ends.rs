@@ -6,10 +6,7 @@ pub fn ends_are_told_apart() {
     let mut echo = command(&["cat"]);
     echo.stdin = b"to be \0 echoed".to_vec();
     let output = run(echo);
-    assert_eq!(
-        (output.ended, output.stdout),
-        (Ended::Exited(0), b"to be \0 echoed".to_vec())
-    );
+    assert_eq!((output.ended, output.stdout), (Ended::Exited(0), b"to be \0 echoed".to_vec()));
     for (script, ended) in [
         ("exit 0", Ended::Exited(0)),
         ("exit 7", Ended::Exited(7)),
@@ -58,39 +55,27 @@ pub fn a_program_that_never_ran_is_not_started() {
 pub fn a_holder_that_cannot_serve_is_not_started() {
     for exe in ["/no/such/binary", "/bin/false", "/bin/true"] {
         let output = block_on(Holder::new(exe.into()).run(command(&["true"]), pending()));
-        assert!(
-            matches!(output.ended, Ended::NotStarted(_)),
-            "{exe}: {output:?}"
-        );
+        assert!(matches!(output.ended, Ended::NotStarted(_)), "{exe}: {output:?}");
     }
 }
 
 pub fn a_killed_holder_is_lost_and_takes_the_tool_along() {
     let marker = marker();
-    let output = run(shell(&format!(
-        "echo before; kill -KILL $PPID; exec sleep {marker}"
-    )));
+    let output = run(shell(&format!("echo before; kill -KILL $PPID; exec sleep {marker}")));
     assert!(matches!(output.ended, Ended::HolderLost(_)), "{output:?}");
     wait_for("the tool is gone", END_LIMIT, || alive(&marker) == 0);
 }
 
 pub fn only_what_is_given_is_inherited() {
     let mut given = command(&["env"]);
-    given.env = [
-        ("PATH".to_string(), "/usr/bin:/bin".to_string()),
-        ("ONLY".to_string(), "this".to_string()),
-    ]
-    .into();
+    given.env = [("PATH".to_string(), "/usr/bin:/bin".to_string()), ("ONLY".to_string(), "this".to_string())].into();
     assert_eq!(run(given).stdout, b"ONLY=this\nPATH=/usr/bin:/bin\n");
     // What the test itself was started with goes on to every child; a holder and a stub add
     // nothing.
     let mut list = std::process::Command::new("ls");
     let plain = list.arg("/proc/self/fd").output().expect("a listing");
     let held = run(command(&["ls", "/proc/self/fd"]));
-    assert_eq!(
-        String::from_utf8_lossy(&held.stdout),
-        String::from_utf8_lossy(&plain.stdout)
-    );
+    assert_eq!(String::from_utf8_lossy(&held.stdout), String::from_utf8_lossy(&plain.stdout));
 }
 
 pub fn a_stop_before_the_start_is_not_started() {

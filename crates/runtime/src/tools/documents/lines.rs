@@ -31,11 +31,7 @@ pub(super) struct Lines<R> {
 
 impl<R: Read> Lines<R> {
     pub(super) fn new(from: R) -> Self {
-        Lines {
-            from: BufReader::with_capacity(BUFFER_BYTES, from),
-            line: Line::default(),
-            utf8: Utf8::default(),
-        }
+        Lines { from: BufReader::with_capacity(BUFFER_BYTES, from), line: Line::default(), utf8: Utf8::default() }
     }
 
     /// Moves to the next line. `None` at the end of the file.
@@ -84,8 +80,7 @@ impl<R: Read> Lines<R> {
 impl Line {
     fn add(&mut self, content: &[u8]) {
         let room = KEPT_BYTES - self.start.len();
-        self.start
-            .extend_from_slice(&content[..content.len().min(room)]);
+        self.start.extend_from_slice(&content[..content.len().min(room)]);
         self.bytes += content.len() as u64;
     }
 
@@ -103,10 +98,7 @@ impl Line {
         }
         // At most three bytes back; in what is not UTF-8 there may be no beginning of a character.
         let is_start = |at: &usize| self.start.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80);
-        let cut = (SHOWN_BYTES - 3..=SHOWN_BYTES)
-            .rev()
-            .find(is_start)
-            .unwrap_or(SHOWN_BYTES);
+        let cut = (SHOWN_BYTES - 3..=SHOWN_BYTES).rev().find(is_start).unwrap_or(SHOWN_BYTES);
         let text = String::from_utf8_lossy(&self.start[..cut]);
         format!("{text} [… {} bytes left out]", self.bytes - cut as u64)
     }
@@ -195,14 +187,7 @@ mod tests {
                 let (found, is_utf8) = lines(text, buffer_bytes);
                 assert_eq!(
                     (found.as_slice(), is_utf8),
-                    (
-                        expected
-                            .iter()
-                            .map(ToString::to_string)
-                            .collect::<Vec<_>>()
-                            .as_slice(),
-                        utf8
-                    ),
+                    (expected.iter().map(ToString::to_string).collect::<Vec<_>>().as_slice(), utf8),
                     "{text:?} by {buffer_bytes}"
                 );
             }
@@ -215,29 +200,14 @@ mod tests {
             ("x".repeat(2000), "x".repeat(2000)),
             ("x".repeat(2000) + "\r\n", "x".repeat(2000)),
             ("x".repeat(2001), "x".repeat(2000) + " [… 1 bytes left out]"),
-            (
-                "x".repeat(1_000_000),
-                "x".repeat(2000) + " [… 998000 bytes left out]",
-            ),
-            (
-                "x".repeat(1999) + "ä",
-                "x".repeat(1999) + " [… 2 bytes left out]",
-            ),
-            (
-                "x".repeat(1997) + "😀",
-                "x".repeat(1997) + " [… 4 bytes left out]",
-            ),
-            (
-                "x".repeat(1998) + "ä!",
-                "x".repeat(1998) + "ä [… 1 bytes left out]",
-            ),
+            ("x".repeat(1_000_000), "x".repeat(2000) + " [… 998000 bytes left out]"),
+            ("x".repeat(1999) + "ä", "x".repeat(1999) + " [… 2 bytes left out]"),
+            ("x".repeat(1997) + "😀", "x".repeat(1997) + " [… 4 bytes left out]"),
+            ("x".repeat(1998) + "ä!", "x".repeat(1998) + "ä [… 1 bytes left out]"),
         ] {
             assert_eq!(lines(text.as_bytes(), 64).0, [shown]);
         }
         let broken = vec![0x80; 2010];
-        assert_eq!(
-            lines(&broken, 64).0,
-            ["\u{fffd}".repeat(2000) + " [… 10 bytes left out]"]
-        );
+        assert_eq!(lines(&broken, 64).0, ["\u{fffd}".repeat(2000) + " [… 10 bytes left out]"]);
     }
 }

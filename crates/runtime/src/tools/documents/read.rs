@@ -26,27 +26,15 @@ const LINES_MOST: u64 = 400;
 ///
 /// An unknown or refused name, a number of 0, a `from` after the end, or a file that the system
 /// does not read.
-pub fn read(
-    root: &Rooted,
-    name: &str,
-    from: Option<u64>,
-    lines: Option<u64>,
-) -> Result<String, String> {
+pub fn read(root: &Rooted, name: &str, from: Option<u64>, lines: Option<u64>) -> Result<String, String> {
     let from = at_least_one("from", from, 1)?;
     let lines = at_least_one("lines", lines, LINES_DEFAULT)?.min(LINES_MOST);
-    let mut page = Page {
-        from,
-        end: from.saturating_add(lines),
-        text: String::new(),
-        shown: 0,
-        full: false,
-    };
+    let mut page = Page { from, end: from.saturating_add(lines), text: String::new(), shown: 0, full: false };
     let mut all = Lines::new(open(root, name)?);
     let mut count = 0;
     // To the end, also after the last line that is shown: the header has the number of all.
-    while let Some(line) = all
-        .next()
-        .map_err(|error| format!("could not read {name:?}: {error}; try another document"))?
+    while let Some(line) =
+        all.next().map_err(|error| format!("could not read {name:?}: {error}; try another document"))?
     {
         count += 1;
         if page.wants(count) {
@@ -54,25 +42,11 @@ pub fn read(
         }
     }
     if from > count.max(1) {
-        return Err(format!(
-            "{name:?} has {count} lines: from is {from}, give at most {}",
-            count.max(1)
-        ));
+        return Err(format!("{name:?} has {count} lines: from is {from}, give at most {}", count.max(1)));
     }
-    let note = if all.is_utf8() {
-        ""
-    } else {
-        ", not UTF-8: shown with replacements"
-    };
-    let (first, last) = if count == 0 {
-        (0, 0)
-    } else {
-        (from, from + page.shown - 1)
-    };
-    Ok(format!(
-        "{name} lines {first}-{last} of {count}{note}{}",
-        page.text
-    ))
+    let note = if all.is_utf8() { "" } else { ", not UTF-8: shown with replacements" };
+    let (first, last) = if count == 0 { (0, 0) } else { (from, from + page.shown - 1) };
+    Ok(format!("{name} lines {first}-{last} of {count}{note}{}", page.text))
 }
 
 /// The lines that are shown.

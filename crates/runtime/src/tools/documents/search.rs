@@ -37,15 +37,9 @@ pub fn search(root: &Rooted, query: &str, limit: Option<u64>) -> Result<String, 
     let limit = at_least_one("limit", limit, LIMIT_DEFAULT)?.min(LIMIT_MOST) as usize;
     let words = words_of(query);
     if words.is_empty() {
-        return Err(format!(
-            "the query {query:?} has no word: give one or more words to look for"
-        ));
+        return Err(format!("the query {query:?} has no word: give one or more words to look for"));
     }
-    let mut best = Best {
-        limit,
-        found: Vec::new(),
-        count: 0,
-    };
+    let mut best = Best { limit, found: Vec::new(), count: 0 };
     let (mut large, mut unreadable) = (Vec::new(), Vec::new());
     let listing = documents(root)?;
     for file in &listing.files {
@@ -54,10 +48,7 @@ pub fn search(root: &Rooted, query: &str, limit: Option<u64>) -> Result<String, 
             continue;
         }
         let opened = root.open_for_read(&file.name).map_err(io::Error::other);
-        if opened
-            .and_then(|opened| search_file(opened, &file.name, &words, &mut best))
-            .is_err()
-        {
+        if opened.and_then(|opened| search_file(opened, &file.name, &words, &mut best)).is_err() {
             unreadable.push(file.name.as_str());
         }
     }
@@ -72,9 +63,7 @@ pub fn search(root: &Rooted, query: &str, limit: Option<u64>) -> Result<String, 
 
 /// The distinct words in lower case, without the punctuation of a sentence around them.
 fn words_of(query: &str) -> Vec<String> {
-    const AROUND: &[char] = &[
-        '.', ',', ';', ':', '?', '!', '"', '\'', '(', ')', '“', '”', '„', '‘', '’',
-    ];
+    const AROUND: &[char] = &['.', ',', ';', ':', '?', '!', '"', '\'', '(', ')', '“', '”', '„', '‘', '’'];
     let mut words: Vec<String> = Vec::new();
     for word in query.split_whitespace() {
         let bare = word.trim_matches(AROUND);
@@ -100,10 +89,7 @@ fn search_file(file: File, name: &str, words: &[String], best: &mut Best) -> io:
         number += 1;
         let line = String::from_utf8_lossy(&bytes);
         let lower = line.to_lowercase();
-        let places: Vec<usize> = words
-            .iter()
-            .filter_map(|word| lower.find(word.as_str()))
-            .collect();
+        let places: Vec<usize> = words.iter().filter_map(|word| lower.find(word.as_str())).collect();
         if let Some(&first) = places.iter().min() {
             let text = || excerpt(line.trim_end_matches(['\n', '\r']), first);
             best.add(Reverse(places.len()), name, number, text);
@@ -117,25 +103,13 @@ fn excerpt(line: &str, place: usize) -> String {
         return line.to_string();
     }
     // `place` was found in lower case, which can be a little longer or shorter; near is enough.
-    let start = if place < SHOWN_BYTES - BEFORE_BYTES {
-        0
-    } else {
-        place - BEFORE_BYTES
-    };
+    let start = if place < SHOWN_BYTES - BEFORE_BYTES { 0 } else { place - BEFORE_BYTES };
     let start = line.floor_char_boundary(start.min(line.len() - SHOWN_BYTES));
     let end = line.floor_char_boundary(start + SHOWN_BYTES);
     let left_out = |bytes: usize| {
-        if bytes == 0 {
-            String::new()
-        } else {
-            format!("[… {bytes} bytes left out]")
-        }
+        if bytes == 0 { String::new() } else { format!("[… {bytes} bytes left out]") }
     };
-    let parts = [
-        left_out(start),
-        line[start..end].to_string(),
-        left_out(line.len() - end),
-    ];
+    let parts = [left_out(start), line[start..end].to_string(), left_out(line.len() - end)];
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join(" ")
 }
@@ -145,15 +119,8 @@ fn not_searched(why: &str, names: &[&str]) -> String {
         return String::new();
     }
     let more = names.len().saturating_sub(NAMES);
-    let more = if more > 0 {
-        format!(" and {more} more")
-    } else {
-        String::new()
-    };
-    format!(
-        "; {why}: {}{more}",
-        names[..names.len().min(NAMES)].join(", ")
-    )
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("; {why}: {}{more}", names[..names.len().min(NAMES)].join(", "))
 }
 
 /// The best lines so far. Holds at most twice what is shown.
@@ -174,20 +141,9 @@ struct Found {
 }
 
 impl Best {
-    fn add(
-        &mut self,
-        words: Reverse<usize>,
-        name: &str,
-        number: u64,
-        text: impl FnOnce() -> String,
-    ) {
+    fn add(&mut self, words: Reverse<usize>, name: &str, number: u64, text: impl FnOnce() -> String) {
         self.count += 1;
-        self.found.push(Found {
-            words,
-            name: name.to_string(),
-            number,
-            text: text(),
-        });
+        self.found.push(Found { words, name: name.to_string(), number, text: text() });
         if self.found.len() >= 2 * self.limit {
             self.cut();
         }
@@ -223,10 +179,7 @@ mod tests {
         for (query, words) in [
             ("", &[][..]),
             (" \t\n", &[]),
-            (
-                "Why does async need Pin?",
-                &["why", "does", "async", "need", "pin"],
-            ),
+            ("Why does async need Pin?", &["why", "does", "async", "need", "pin"]),
             ("pin Pin PIN", &["pin"]),
             ("\"C++\" (Über)", &["c++", "über"]),
             ("?", &["?"]),
@@ -239,10 +192,7 @@ mod tests {
     fn a_long_line_is_shown_around_the_word() {
         let line = "x".repeat(3000) + "word" + &"y".repeat(3000);
         let shown = excerpt(&line, 3000);
-        assert!(
-            shown.starts_with("[… 2800 bytes left out] xxx") && shown.contains("xwordy"),
-            "{shown}"
-        );
+        assert!(shown.starts_with("[… 2800 bytes left out] xxx") && shown.contains("xwordy"), "{shown}");
         assert!(shown.ends_with("y [… 1204 bytes left out]"), "{shown}");
         for place in [0, 1, 1999, 2000, 5999, 6004, 6100] {
             assert!(excerpt(&"ä€".repeat(1200), place).len() < 2100, "{place}");

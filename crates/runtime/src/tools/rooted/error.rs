@@ -38,10 +38,7 @@ impl fmt::Display for RootedError {
         match self {
             RootedError::Name(error) => error.fmt(f),
             RootedError::Link(name) => {
-                write!(
-                    f,
-                    "{name:?} is refused: it is, or lies behind, a symbolic link; use the name of a plain file"
-                )
+                write!(f, "{name:?} is refused: it is, or lies behind, a symbolic link; use the name of a plain file")
             }
             RootedError::HardLink(name) => {
                 write!(
@@ -53,24 +50,11 @@ impl fmt::Display for RootedError {
                 write!(f, "{name:?} is not a file; use the name of a file")
             }
             RootedError::NotAFolder(name) => {
-                write!(
-                    f,
-                    "{name:?} lies below a file, which is not a folder; use another name"
-                )
+                write!(f, "{name:?} lies below a file, which is not a folder; use another name")
             }
-            RootedError::Missing(name) => write!(
-                f,
-                "there is no file {name:?}; list the files to see their names"
-            ),
-            RootedError::Io {
-                name,
-                action,
-                source,
-            } => {
-                write!(
-                    f,
-                    "could not {action} {name:?}: {source}; check the folder's permissions and free space"
-                )
+            RootedError::Missing(name) => write!(f, "there is no file {name:?}; list the files to see their names"),
+            RootedError::Io { name, action, source } => {
+                write!(f, "could not {action} {name:?}: {source}; check the folder's permissions and free space")
             }
         }
     }

@@ -69,11 +69,7 @@ impl fmt::Display for NameError {
             NameProblem::Ending => "a part of it ends in a dot or a space",
             NameProblem::TooLong => "it is longer than 255 bytes a part or 1,024 bytes in all",
         };
-        write!(
-            f,
-            "the name {:?} is refused: {why}; use a relative name such as notes/report.md",
-            self.name
-        )
+        write!(f, "the name {:?} is refused: {why}; use a relative name such as notes/report.md", self.name)
     }
 }
 
@@ -86,12 +82,7 @@ impl fmt::Display for NameError {
 /// The first thing that is wrong.
 pub fn check_name(name: &str) -> Result<(), NameError> {
     let problem = problem_of(name);
-    problem.map_or(Ok(()), |problem| {
-        Err(NameError {
-            name: name.chars().take(SHOWN_CHARACTERS).collect(),
-            problem,
-        })
-    })
+    problem.map_or(Ok(()), |problem| Err(NameError { name: name.chars().take(SHOWN_CHARACTERS).collect(), problem }))
 }
 
 fn problem_of(name: &str) -> Option<NameProblem> {
@@ -136,9 +127,7 @@ fn misleads(character: char) -> bool {
 /// Whether decoding `%xx` would bring out what is refused in plain, or another `%`.
 fn hides_something(name: &[u8]) -> bool {
     name.windows(3).any(|window| {
-        let digits = window
-            .strip_prefix(b"%")
-            .and_then(|digits| std::str::from_utf8(digits).ok());
+        let digits = window.strip_prefix(b"%").and_then(|digits| std::str::from_utf8(digits).ok());
         let code = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
         let byte = code.and_then(|code| u8::from_str_radix(code, 16).ok());
         byte.is_some_and(|byte| byte.is_ascii_control() || b"./\\:%".contains(&byte))
@@ -146,18 +135,10 @@ fn hides_something(name: &[u8]) -> bool {
 }
 
 fn is_device(part: &str) -> bool {
-    let stem = part
-        .split('.')
-        .next()
-        .unwrap_or(part)
-        .trim_end()
-        .to_uppercase();
+    let stem = part.split('.').next().unwrap_or(part).trim_end().to_uppercase();
     let numbered = |device: &str| {
         let mut rest = stem.strip_prefix(device).unwrap_or_default().chars();
-        matches!(
-            (rest.next(), rest.next()),
-            (Some('0'..='9' | '¹' | '²' | '³'), None)
-        )
+        matches!((rest.next(), rest.next()), (Some('0'..='9' | '¹' | '²' | '³'), None))
     };
     DEVICES.contains(&stem.as_str()) || NUMBERED_DEVICES.iter().any(|device| numbered(device))
 }

@@ -35,10 +35,7 @@ impl Fixture {
 
     fn read(&self, name: &str) -> Result<Vec<u8>, RootedError> {
         let mut bytes = Vec::new();
-        self.rooted
-            .open_for_read(name)?
-            .read_to_end(&mut bytes)
-            .unwrap();
+        self.rooted.open_for_read(name)?.read_to_end(&mut bytes).unwrap();
         Ok(bytes)
     }
 
@@ -57,10 +54,7 @@ fn collect(folder: &Path, found: &mut Vec<(String, Vec<u8>)>) {
         if path.is_dir() {
             collect(&path, found);
         }
-        found.push((
-            path.display().to_string(),
-            fs::read(&path).unwrap_or_default(),
-        ));
+        found.push((path.display().to_string(), fs::read(&path).unwrap_or_default()));
     }
 }
 
@@ -109,27 +103,15 @@ fn art_02_links_and_bad_names_are_refused() {
         ("", "name", "name"),
         ("x\0.txt", "name", "name"),
     ] {
-        assert_eq!(
-            kind(&fixture.read(name).unwrap_err()),
-            read,
-            "read {name:?}"
-        );
-        let error = fixture
-            .rooted
-            .write_atomically(name, b"overwritten")
-            .unwrap_err();
+        assert_eq!(kind(&fixture.read(name).unwrap_err()), read, "read {name:?}");
+        let error = fixture.rooted.write_atomically(name, b"overwritten").unwrap_err();
         assert_eq!(kind(&error), write, "write {name:?}");
         assert!(error.to_string().contains("use "), "{error}");
     }
     assert_eq!(fixture.outside(), before);
-    assert!(
-        fixture.path("root/link.md").is_symlink() && fixture.path("root/dangling.md").is_symlink()
-    );
+    assert!(fixture.path("root/link.md").is_symlink() && fixture.path("root/dangling.md").is_symlink());
     assert_eq!(kind(&fixture.read("none.md").unwrap_err()), "missing");
-    assert_eq!(
-        kind(&fixture.read("none/at/all.md").unwrap_err()),
-        "missing"
-    );
+    assert_eq!(kind(&fixture.read("none/at/all.md").unwrap_err()), "missing");
 }
 
 #[test]
@@ -143,48 +125,24 @@ fn art_02_a_listing_shows_only_what_can_be_opened() {
     fs::write(fixture.path("root/sub-a.md"), "1").unwrap();
     let names = |wanted: &dyn Fn(&str, Kind) -> bool| -> Vec<String> {
         let listing = fixture.rooted.list(wanted).unwrap();
-        listing
-            .files
-            .into_iter()
-            .map(|file| format!("{} {}", file.name, file.bytes))
-            .collect()
+        listing.files.into_iter().map(|file| format!("{} {}", file.name, file.bytes)).collect()
     };
-    assert_eq!(
-        names(&|_, _| true),
-        ["plain.md 5", "sub-a.md 1", "sub/b.md 2"]
-    );
-    assert_eq!(
-        names(&|_, kind| kind == Kind::File),
-        ["plain.md 5", "sub-a.md 1"]
-    );
-    assert_eq!(
-        names(&|name, _| name.starts_with("sub")),
-        ["sub-a.md 1", "sub/b.md 2"]
-    );
+    assert_eq!(names(&|_, _| true), ["plain.md 5", "sub-a.md 1", "sub/b.md 2"]);
+    assert_eq!(names(&|_, kind| kind == Kind::File), ["plain.md 5", "sub-a.md 1"]);
+    assert_eq!(names(&|name, _| name.starts_with("sub")), ["sub-a.md 1", "sub/b.md 2"]);
 }
 
 #[test]
 fn a_write_replaces_and_leaves_nothing_behind() {
     let fixture = Fixture::new();
-    for (name, bytes) in [
-        ("new.md", "one"),
-        ("new.md", "two"),
-        ("a/b/c.md", "deep"),
-        ("a/b/c.md", ""),
-        ("plain.md", "x"),
-    ] {
-        fixture
-            .rooted
-            .write_atomically(name, bytes.as_bytes())
-            .unwrap();
+    for (name, bytes) in
+        [("new.md", "one"), ("new.md", "two"), ("a/b/c.md", "deep"), ("a/b/c.md", ""), ("plain.md", "x")]
+    {
+        fixture.rooted.write_atomically(name, bytes.as_bytes()).unwrap();
         assert_eq!(fixture.read(name).unwrap(), bytes.as_bytes(), "{name}");
     }
     let listing = fixture.rooted.list(|_, _| true).unwrap();
-    let names: Vec<&str> = listing
-        .files
-        .iter()
-        .map(|file| file.name.as_str())
-        .collect();
+    let names: Vec<&str> = listing.files.iter().map(|file| file.name.as_str()).collect();
     assert_eq!(names, ["a/b/c.md", "new.md", "plain.md"]);
 }
 
@@ -195,12 +153,7 @@ fn a_failed_write_keeps_the_old_file() {
     // system can.
     fs::write(fixture.path("root/sub/kept.md"), "kept").unwrap();
     assert!(fixture.rooted.write_atomically("sub", b"x").is_err());
-    assert!(
-        fixture
-            .rooted
-            .write_atomically("sub/kept.md/x", b"x")
-            .is_err()
-    );
+    assert!(fixture.rooted.write_atomically("sub/kept.md/x", b"x").is_err());
     assert_eq!(fixture.read("sub/kept.md").unwrap(), b"kept");
     assert_eq!(fs::read_dir(fixture.path("root/sub")).unwrap().count(), 1);
 }
@@ -228,14 +181,8 @@ fn art_02_a_file_swapped_for_a_link_never_shows_the_canary() {
     fs::write(fixture.path("root/target"), "inside").unwrap();
     let (target, link) = (fixture.path("root/target"), fixture.path("root/.link"));
     let attack = || {
-        rustix::fs::renameat_with(
-            rustix::fs::CWD,
-            &target,
-            rustix::fs::CWD,
-            &link,
-            rustix::fs::RenameFlags::EXCHANGE,
-        )
-        .unwrap();
+        rustix::fs::renameat_with(rustix::fs::CWD, &target, rustix::fs::CWD, &link, rustix::fs::RenameFlags::EXCHANGE)
+            .unwrap();
     };
     let (mut read, mut refused) = (0, 0);
     against(attack, || {
@@ -263,14 +210,8 @@ fn art_02_a_folder_swapped_for_a_link_never_leads_outside() {
     let (target, link) = (fixture.path("root/sub"), fixture.path("root/.link"));
     let before = fixture.outside();
     let attack = || {
-        rustix::fs::renameat_with(
-            rustix::fs::CWD,
-            &target,
-            rustix::fs::CWD,
-            &link,
-            rustix::fs::RenameFlags::EXCHANGE,
-        )
-        .unwrap();
+        rustix::fs::renameat_with(rustix::fs::CWD, &target, rustix::fs::CWD, &link, rustix::fs::RenameFlags::EXCHANGE)
+            .unwrap();
     };
     against(attack, || {
         let (mut done, mut refused) = (0, 0);
