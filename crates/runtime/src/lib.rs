@@ -1,8 +1,30 @@
-//! Being laid out.
+//! A durable execution runtime for AI agents: the truth about a run lives in a store, one atomic commit a transition.
+//!
+//! A [`Runtime`] opens a store, starts runs and works on them. What a run is and what may follow on what is
+//! `lodestep-core`'s; this crate does what the core decides: it claims, loads, asks the model, performs actions and commits.
+//!
+//! # Layout
+//!
+//! - [`runtime`]: the entry point: start, work, send.
+//! - [`worker`]: claims, and the one loop that advances a run.
+//! - [`agent`]: agent files.
+//! - [`tools`]: how actions are performed.
+//! - [`model`]: the models known by name.
+//! - [`process`]: tool processes under a holder.
+//! - [`inspect`]: what people ask about a run: its state, its effects, whether its journal verifies.
+//! - [`observe`]: progress, for whoever watches.
+//! - [`fault`]: places at which a process can be told to abort.
 
+pub mod agent;
+pub mod fault;
+pub mod inspect;
+pub mod model;
+pub mod observe;
 pub mod process;
-pub mod tools {
-    //! Being laid out.
-    pub mod documents;
-    pub mod rooted;
-}
+pub mod runtime;
+pub mod tools;
+pub mod worker;
+
+pub use lodestep_core as core;
+pub use lodestep_store as store;
+pub use runtime::{Runtime, RuntimeBuilder, Start};

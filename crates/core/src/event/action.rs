@@ -48,7 +48,7 @@ pub struct Request {
 }
 
 /// See [`Event::ActionProposed`](super::Event::ActionProposed).
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct ActionProposed {
     /// The action.
     #[n(0)]
@@ -114,7 +114,7 @@ pub enum RefusalKind {
 }
 
 /// See [`Event::ActionRefused`](super::Event::ActionRefused).
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct ActionRefused {
     /// Its place among the run's actions.
     #[n(0)]
@@ -137,7 +137,7 @@ pub struct ActionRefused {
 }
 
 /// See [`Event::AttemptStarted`](super::Event::AttemptStarted).
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct AttemptStarted {
     /// The action.
     #[n(0)]
@@ -151,7 +151,7 @@ pub struct AttemptStarted {
 }
 
 /// See [`Event::ActionFinished`](super::Event::ActionFinished).
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct ActionFinished {
     /// The action.
     #[n(0)]
@@ -193,7 +193,7 @@ pub enum SettledBy {
 }
 
 /// See [`Event::AttemptNotSent`](super::Event::AttemptNotSent).
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct AttemptNotSent {
     /// The action.
     #[n(0)]
@@ -224,7 +224,7 @@ pub enum UnknownNext {
 }
 
 /// See [`Event::AttemptUnknown`](super::Event::AttemptUnknown).
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct AttemptUnknown {
     /// The action.
     #[n(0)]
@@ -241,7 +241,7 @@ pub struct AttemptUnknown {
 }
 
 /// See [`Event::LookupInconclusive`](super::Event::LookupInconclusive).
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct LookupInconclusive {
     /// The action.
     #[n(0)]
@@ -255,7 +255,7 @@ pub struct LookupInconclusive {
 }
 
 /// How a person settled a doubt.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub enum Resolution {
     /// It happened; this is its result.
     #[n(0)]
@@ -269,7 +269,7 @@ pub enum Resolution {
 }
 
 /// See [`Event::DoubtResolved`](super::Event::DoubtResolved).
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct DoubtResolved {
     /// The action.
     #[n(0)]
@@ -283,7 +283,7 @@ pub struct DoubtResolved {
 }
 
 /// See [`Event::ActionApproved`](super::Event::ActionApproved).
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct ActionApproved {
     /// The action.
     #[n(0)]
@@ -310,7 +310,7 @@ pub enum DeniedBy {
 }
 
 /// See [`Event::ActionDenied`](super::Event::ActionDenied).
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct ActionDenied {
     /// The action.
     #[n(0)]
@@ -327,7 +327,7 @@ pub struct ActionDenied {
 }
 
 /// See [`Event::QuestionAnswered`](super::Event::QuestionAnswered).
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct QuestionAnswered {
     /// The action that asked.
     #[n(0)]
@@ -341,7 +341,7 @@ pub struct QuestionAnswered {
 }
 
 /// See [`Event::ActionWithdrawn`](super::Event::ActionWithdrawn).
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct ActionWithdrawn {
     /// The action.
     #[n(0)]

@@ -8,7 +8,7 @@ use crate::time::Timestamp;
 use crate::value::ValueRef;
 
 /// See [`Event::CallReserved`](super::Event::CallReserved).
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct CallReserved {
     /// The call's number in its run, from 1.
     #[n(0)]
@@ -25,7 +25,7 @@ pub struct CallReserved {
 }
 
 /// See [`Event::CallAnswered`](super::Event::CallAnswered).
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct CallAnswered {
     /// The call.
     #[n(0)]
@@ -67,7 +67,7 @@ pub enum CallFailure {
 }
 
 /// See [`Event::CallFailed`](super::Event::CallFailed).
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct CallFailed {
     /// The call.
     #[n(0)]
@@ -84,7 +84,7 @@ pub struct CallFailed {
 }
 
 /// See [`Event::CallLost`](super::Event::CallLost).
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct CallLost {
     /// The call.
     #[n(0)]
@@ -92,7 +92,7 @@ pub struct CallLost {
 }
 
 /// See [`Event::DecisionOpened`](super::Event::DecisionOpened).
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct DecisionOpened {
     /// The decision's number in its run, from 1.
     #[n(0)]

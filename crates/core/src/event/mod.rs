@@ -24,7 +24,7 @@ pub use state::*;
 pub const FORMAT: u32 = 1;
 
 /// One transition of a run, as it is stored and digested.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct Envelope {
     /// The format version of everything in it.
     #[n(0)]
@@ -81,7 +81,7 @@ impl Envelope {
 }
 
 /// What happened.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub enum Event {
     /// The run began.
     #[n(0)]

@@ -8,7 +8,7 @@ use crate::time::Timestamp;
 use crate::value::ValueRef;
 
 /// See [`Event::RunStarted`](super::Event::RunStarted).
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct RunStarted {
     /// The namespace.
     #[n(0)]
@@ -37,7 +37,7 @@ pub struct RunStarted {
 }
 
 /// A milestone of the definition.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct PlannedMilestone {
     /// Its name.
     #[n(0)]
@@ -48,7 +48,7 @@ pub struct PlannedMilestone {
 }
 
 /// See [`Event::InboxRead`](super::Event::InboxRead).
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct InboxRead {
     /// The position of the last message that was read.
     #[n(0)]
@@ -90,7 +90,7 @@ pub enum StopReason {
 }
 
 /// See [`Event::RunStopped`](super::Event::RunStopped).
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct RunStopped {
     /// Why.
     #[n(0)]
@@ -101,7 +101,7 @@ pub struct RunStopped {
 }
 
 /// See [`Event::RunResumed`](super::Event::RunResumed).
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct RunResumed {
     /// Who.
     #[n(0)]
@@ -109,7 +109,7 @@ pub struct RunResumed {
 }
 
 /// See [`Event::CancelRequested`](super::Event::CancelRequested).
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct CancelRequested {
     /// Who.
     #[n(0)]
@@ -139,7 +139,7 @@ pub enum Ending {
 }
 
 /// See [`Event::RunEnded`](super::Event::RunEnded).
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct RunEnded {
     /// How.
     #[n(0)]
@@ -150,7 +150,7 @@ pub struct RunEnded {
 }
 
 /// See [`Event::HandedOver`](super::Event::HandedOver).
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct HandedOver {
     /// The call of the model that was given up unanswered, if there was one.
     #[n(0)]

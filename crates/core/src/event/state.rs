@@ -6,7 +6,7 @@ use crate::ids::Ordinal;
 use crate::value::ValueRef;
 
 /// See [`Event::NoteTaken`](super::Event::NoteTaken).
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct NoteTaken {
     /// The note.
     #[n(0)]
@@ -32,7 +32,7 @@ pub enum Evidence {
 }
 
 /// See [`Event::MilestoneMarked`](super::Event::MilestoneMarked).
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct MilestoneMarked {
     /// The milestone; a new one is added to the plan.
     #[n(0)]
@@ -46,7 +46,7 @@ pub struct MilestoneMarked {
 }
 
 /// See [`Event::ArtifactSaved`](super::Event::ArtifactSaved).
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct ArtifactSaved {
     /// The artifact's name.
     #[n(0)]
@@ -60,7 +60,7 @@ pub struct ArtifactSaved {
 }
 
 /// See [`Event::ArtifactShown`](super::Event::ArtifactShown).
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct ArtifactShown {
     /// The artifact's name.
     #[n(0)]
@@ -96,7 +96,7 @@ pub enum ErrorKind {
 }
 
 /// See [`Event::ErrorLogged`](super::Event::ErrorLogged).
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct ErrorLogged {
     /// Its kind.
     #[n(0)]
@@ -110,7 +110,7 @@ pub struct ErrorLogged {
 }
 
 /// See [`Event::FinishRefused`](super::Event::FinishRefused).
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
 pub struct FinishRefused {
     /// The action that wanted to finish.
     #[n(0)]

@@ -115,6 +115,11 @@ pub(super) fn ended(checkpoint: &mut Checkpoint, seq: u64, event: &RunEnded) -> 
     if unsettled {
         return Err("an action is not settled");
     }
-    checkpoint.phase = Phase::Ended { ending: event.ending, text: Stored::at(event.text, seq), since: checkpoint.at };
+    let text = match &checkpoint.phase {
+        // The reason of a cancel stands where it was said.
+        Phase::Cancelling { reason, .. } if reason.digest == event.text.digest => *reason,
+        _ => Stored::at(event.text, seq),
+    };
+    checkpoint.phase = Phase::Ended { ending: event.ending, text, since: checkpoint.at };
     Ok(())
 }

@@ -1,0 +1,141 @@
+//! Fault points: named places at which a process can be told to abort, in the shipped binary.
+//!
+//! The environment variable [`CRASH_AT`] arms one: `TOOL:POINT` (the first time), `TOOL:POINT:K` (the k-th) or
+//! `#N` (the n-th point of all). [`TRACE`] names a file that gets a line for each point that is passed. Both are read once.
+
+use std::io::Write as _;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The variable that arms a point.
+pub const CRASH_AT: &str = "LODESTEP_CRASH_AT";
+
+/// The variable that names the trace file.
+pub const TRACE: &str = "LODESTEP_FAULT_TRACE";
+
+/// Where a process can be told to abort.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Point {
+    /// The run is accepted, nothing else has happened.
+    Accepted,
+    /// The model's reply was received and is not stored.
+    Reply,
+    /// The intent is stored and nothing was sent.
+    Intent,
+    /// The effect was applied and its outcome is not stored.
+    Applied,
+    /// The outcome is stored and nothing was drawn from it.
+    Outcome,
+    /// A transition was committed.
+    Checkpoint,
+}
+
+impl Point {
+    /// Every point.
+    pub const ALL: [Self; 6] =
+        [Self::Accepted, Self::Reply, Self::Intent, Self::Applied, Self::Outcome, Self::Checkpoint];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Reply => "reply",
+            Self::Intent => "intent",
+            Self::Applied => "applied",
+            Self::Outcome => "outcome",
+            Self::Checkpoint => "checkpoint",
+        }
+    }
+}
+
+/// Which point is armed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Armed {
+    Nth(u64),
+    Named { tool: String, point: String, nth: u64 },
+}
+
+struct Faults {
+    armed: Option<Armed>,
+    passed: AtomicU64,
+    matched: AtomicU64,
+    trace: Option<std::fs::File>,
+}
+
+static FAULTS: OnceLock<Option<Faults>> = OnceLock::new();
+
+/// Passes a fault point; aborts the process when it is the armed one. `tool` is the tool's name, `model` for the
+/// model's calls, `run` for the run as a whole.
+pub fn reach(tool: &str, point: Point) {
+    let Some(faults) = FAULTS.get_or_init(from_environment) else {
+        return;
+    };
+    let nth = faults.passed.fetch_add(1, Ordering::SeqCst) + 1;
+    if let Some(mut file) = faults.trace.as_ref() {
+        // The trace is evidence for a test harness; a full disk must not change what is tested.
+        let _ = writeln!(file, "{nth} {tool}:{}", point.as_str());
+    }
+    let hit = match &faults.armed {
+        Some(Armed::Nth(wanted)) => nth == *wanted,
+        Some(Armed::Named { tool: wanted, point: at, nth }) if wanted == tool && at == point.as_str() => {
+            faults.matched.fetch_add(1, Ordering::SeqCst) + 1 == *nth
+        }
+        _ => false,
+    };
+    if hit {
+        std::process::abort();
+    }
+}
+
+fn from_environment() -> Option<Faults> {
+    let armed = std::env::var(CRASH_AT).ok().and_then(|text| parse(&text).ok());
+    let trace = std::env::var_os(TRACE)
+        .and_then(|path| std::fs::OpenOptions::new().create(true).append(true).open(path).ok());
+    if armed.is_none() && trace.is_none() {
+        return None;
+    }
+    Some(Faults { armed, passed: AtomicU64::new(0), matched: AtomicU64::new(0), trace })
+}
+
+/// Checks the text of a `--crash-at`.
+///
+/// # Errors
+///
+/// Says what it has to look like.
+pub fn check(text: &str) -> Result<(), String> {
+    parse(text).map(|_| ())
+}
+
+fn parse(text: &str) -> Result<Armed, String> {
+    let points = Point::ALL.map(Point::as_str).join(", ");
+    let fault = || format!("`{text}` is no fault point; write TOOL:POINT, with POINT one of {points}");
+    if let Some(number) = text.strip_prefix('#') {
+        return number.parse().map(Armed::Nth).map_err(|_| fault());
+    }
+    let mut parts = text.split(':');
+    let (Some(tool), Some(point), nth, None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
+        return Err(fault());
+    };
+    let known = Point::ALL.iter().any(|known| known.as_str() == point);
+    let nth = nth.map_or(Some(1), |nth| nth.parse().ok().filter(|nth| *nth > 0));
+    match (known && !tool.is_empty(), nth) {
+        (true, Some(nth)) => Ok(Armed::Named { tool: tool.to_owned(), point: point.to_owned(), nth }),
+        _ => Err(fault()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fault_points_are_named_or_refused() {
+        assert_eq!(parse("#7"), Ok(Armed::Nth(7)));
+        let named = |nth| Armed::Named { tool: "publish".to_owned(), point: "applied".to_owned(), nth };
+        assert_eq!(parse("publish:applied"), Ok(named(1)));
+        assert_eq!(parse("publish:applied:3"), Ok(named(3)));
+        for bad in ["", "publish", "publish:", ":applied", "publish:later", "publish:applied:0", "a:applied:1:2", "#x"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Every effect of a run: its key, its attempts, and what is known of it. Drawn from the journal alone.
+
+use std::collections::BTreeMap;
+
+use lodestep_core::effect::Class;
+use lodestep_core::event::{Envelope, Event, Resolution, SettledBy, UnknownNext};
+use lodestep_core::{Ordinal, Result, Timestamp};
+use lodestep_store::{RunRef, Store};
+use serde::Serialize;
+
+use crate::inspect::walk;
+
+/// One effect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Effect {
+    /// The action.
+    pub action: Ordinal,
+    /// The tool.
+    pub tool: String,
+    /// The class that its intent was committed with.
+    pub class: Class,
+    /// The idempotency key.
+    pub key: String,
+    /// Every attempt that had an intent.
+    pub attempts: Vec<EffectAttempt>,
+    /// What is known: `proposed`, `sent`, `done`, `failed`, `in doubt`, `denied`, `withdrawn`, `given up`.
+    pub state: String,
+    /// How that is known, when it is settled.
+    pub by: Option<SettledBy>,
+}
+
+/// One attempt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EffectAttempt {
+    /// Which, from 1.
+    pub attempt: u32,
+    /// The epoch that sent it.
+    pub epoch: u64,
+    /// When its intent was committed.
+    pub at: Timestamp,
+    /// What came of it: `open`, `answered`, `not sent`, `unknown`.
+    pub outcome: &'static str,
+}
+
+/// Every effect of a run, in the order of proposal.
+///
+/// # Errors
+///
+/// The store's errors; `store.undecodable` for a damaged transition.
+pub async fn effects(store: &dyn Store, run: &RunRef) -> Result<Vec<Effect>> {
+    let mut effects: BTreeMap<Ordinal, Effect> = BTreeMap::new();
+    walk(store, run, 1, |row| {
+        let envelope = Envelope::from_bytes(&row.envelope)?;
+        for event in &envelope.events {
+            take_in(&mut effects, &envelope, event);
+        }
+        Ok(true)
+    })
+    .await?;
+    Ok(effects.into_values().collect())
+}
+
+fn take_in(effects: &mut BTreeMap<Ordinal, Effect>, envelope: &Envelope, event: &Event) {
+    if let Event::ActionProposed(proposed) = event
+        && !proposed.class.is_repeatable()
+    {
+        let effect = Effect {
+            action: proposed.ordinal,
+            tool: proposed.tool.clone(),
+            class: proposed.class,
+            key: proposed.key.clone().unwrap_or_default(),
+            attempts: Vec::new(),
+            state: "proposed".to_owned(),
+            by: None,
+        };
+        effects.insert(proposed.ordinal, effect);
+        return;
+    }
+    let Some((ordinal, change)) = change_of(event) else { return };
+    let Some(effect) = effects.get_mut(&ordinal) else { return };
+    effect.state = change.state.to_owned();
+    effect.by = change.by;
+    match event {
+        Event::AttemptStarted(started) => effect.attempts.push(EffectAttempt {
+            attempt: started.attempt,
+            epoch: envelope.epoch,
+            at: envelope.at,
+            outcome: "open",
+        }),
+        _ => {
+            if let (Some(outcome), Some(last)) = (change.outcome, effect.attempts.last_mut()) {
+                last.outcome = outcome;
+            }
+        }
+    }
+}
+
+struct Change {
+    state: &'static str,
+    by: Option<SettledBy>,
+    outcome: Option<&'static str>,
+}
+
+fn change_of(event: &Event) -> Option<(Ordinal, Change)> {
+    let change = |state, outcome| Change { state, by: None, outcome };
+    Some(match event {
+        Event::AttemptStarted(event) => (event.ordinal, change("sent", None)),
+        Event::ActionFinished(event) => {
+            let state = if event.ok { "done" } else { "failed" };
+            let outcome = (event.by == SettledBy::Answer).then_some("answered");
+            (event.ordinal, Change { state, by: Some(event.by), outcome })
+        }
+        Event::AttemptNotSent(event) => (event.ordinal, change("proposed", Some("not sent"))),
+        Event::AttemptUnknown(event) => {
+            let state = if event.next == UnknownNext::Doubt { "in doubt" } else { "sent" };
+            (event.ordinal, change(state, Some("unknown")))
+        }
+        Event::LookupInconclusive(event) if event.next == UnknownNext::Doubt => (event.ordinal, change("in doubt", None)),
+        Event::DoubtResolved(event) => match event.resolution {
+            Resolution::Happened(_) => (event.ordinal, change("done", None)),
+            Resolution::SendAgain => (event.ordinal, change("proposed", None)),
+            Resolution::Abandoned(_) => (event.ordinal, change("given up", None)),
+        },
+        Event::ActionDenied(event) => (event.ordinal, change("denied", None)),
+        Event::ActionWithdrawn(event) => (event.ordinal, change("withdrawn", None)),
+        _ => return None,
+    })
+}

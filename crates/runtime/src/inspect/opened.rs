@@ -1,0 +1,93 @@
+//! A run with its definition, its inputs and the texts that its checkpoint names.
+
+use lodestep_core::checkpoint::{ActionState, Phase};
+use lodestep_core::context::Blobs;
+use lodestep_core::rules::inbox::Message;
+use lodestep_core::rules::standing::{Standing, standing};
+use lodestep_core::{Checkpoint, Definition, Error, Result, RunKey, Stored};
+use lodestep_store::{RunRow, Store};
+use serde_json::Value;
+
+/// A run, read at one moment.
+pub struct Opened {
+    /// Its row.
+    pub row: RunRow,
+    /// Its state.
+    pub checkpoint: Checkpoint,
+    /// The messages that no transition has read.
+    pub unread: Vec<(u64, Message)>,
+    /// Where it stands.
+    pub standing: Standing,
+    /// Its pinned definition.
+    pub definition: Definition,
+    /// Its inputs.
+    pub inputs: Value,
+    blobs: Blobs,
+}
+
+impl Opened {
+    /// A text that the checkpoint names; says so when it was erased.
+    pub fn text(&self, stored: &Stored) -> String {
+        match self.blobs.get(&stored.digest) {
+            Some(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            None => format!("({} bytes, not kept)", stored.len),
+        }
+    }
+
+    /// A value that the checkpoint names, as JSON.
+    pub fn json(&self, stored: &Stored) -> Value {
+        serde_json::from_slice(self.blobs.get(&stored.digest).map(Vec::as_slice).unwrap_or_default())
+            .unwrap_or(Value::Null)
+    }
+}
+
+/// Reads a run with everything that its checkpoint names.
+///
+/// # Errors
+///
+/// `run.not_found`, `store.corrupt`, `store.value_missing`.
+pub async fn open(store: &dyn Store, run: &RunKey) -> Result<Opened> {
+    let loaded = store.load(run).await?;
+    let checkpoint = loaded.checkpoint()?;
+    let blobs = store.values(&loaded.row.run, &named(&checkpoint)).await?;
+    let missing = |what: &str| {
+        let what = format!("run {}: its {what} is gone", run.run);
+        Error::new("store.value_missing", what, "`lodestep verify` says what else is missing")
+    };
+    let definition = blobs.get(&checkpoint.definition.digest).ok_or_else(|| missing("definition"))?;
+    let definition = Definition::from_bytes(definition)?;
+    let inputs = blobs.get(&checkpoint.inputs.digest).ok_or_else(|| missing("inputs"))?;
+    let inputs = serde_json::from_slice(inputs).map_err(|_| missing("inputs"))?;
+    Ok(Opened {
+        standing: standing(&checkpoint),
+        row: loaded.row,
+        unread: loaded.unread,
+        checkpoint,
+        definition,
+        inputs,
+        blobs,
+    })
+}
+
+/// Every value that a checkpoint names, but the bytes of artifacts.
+fn named(checkpoint: &Checkpoint) -> Vec<Stored> {
+    let mut named = vec![checkpoint.definition, checkpoint.inputs];
+    match &checkpoint.phase {
+        Phase::Active => {}
+        Phase::Stopped { text, .. } | Phase::Ended { text, .. } => named.push(*text),
+        Phase::Cancelling { reason, .. } => named.push(*reason),
+    }
+    named.extend(checkpoint.notes.values());
+    named.extend(checkpoint.plan.iter().filter_map(|milestone| milestone.title));
+    named.extend(checkpoint.errors.iter().map(|error| error.text));
+    named.extend(checkpoint.recent.iter().flat_map(|settled| [settled.arguments, settled.result]));
+    for action in checkpoint.pending.values() {
+        named.push(action.arguments);
+        if let ActionState::Doubt { text, .. } = &action.state {
+            named.push(*text);
+        }
+    }
+    named.sort_unstable();
+    named.dedup_by_key(|stored| stored.digest);
+    named
+}

@@ -1,0 +1,211 @@
+//! The entry point: a store, the tools and models of this program, and what can be done with runs.
+
+use std::sync::Arc;
+
+use lodestep_core::context::Blobs;
+use lodestep_core::event::{PlannedMilestone, RunStarted};
+use lodestep_core::json::canonical;
+use lodestep_core::rules::inbox::{Message, Verdict, Word};
+use lodestep_core::value::Values;
+use lodestep_core::{Definition, Draft, Error, INLINE_VALUE_BYTES, Result, RunId, RunKey, Stored, ValueRef};
+use lodestep_model::Model;
+use lodestep_store::{Clock, RunRef, RunRow, StartRun, Started, Store, SystemClock};
+use serde_json::Value;
+
+use crate::fault::{self, Point};
+use crate::model::model_of;
+use crate::process::Holder;
+use crate::tools::Functions;
+
+type ModelFactory = Arc<dyn Fn(&Definition) -> Result<Arc<dyn Model>> + Send + Sync>;
+
+/// A store, and how this program performs what runs need.
+#[derive(Clone)]
+pub struct Runtime {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) functions: Functions,
+    pub(crate) models: ModelFactory,
+    pub(crate) holder: Option<Holder>,
+    pub(crate) ids: Arc<dyn Fn() -> u128 + Send + Sync>,
+}
+
+/// Builds a [`Runtime`].
+pub struct RuntimeBuilder {
+    runtime: Runtime,
+}
+
+/// A run to be started.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// The agent.
+    pub definition: Definition,
+    /// Its inputs, an object.
+    pub inputs: Value,
+    /// The run's id; a new one is made when `None`.
+    pub id: Option<RunId>,
+    /// When true, an unfinished run of the same agent and inputs is returned instead of a new one.
+    pub join_unfinished: bool,
+}
+
+impl Runtime {
+    /// A runtime over a store.
+    pub fn builder(store: Arc<dyn Store>) -> RuntimeBuilder {
+        RuntimeBuilder {
+            runtime: Self {
+                store,
+                clock: Arc::new(SystemClock),
+                functions: Functions::default(),
+                models: Arc::new(|definition| model_of(&definition.model)),
+                holder: None,
+                ids: Arc::new(|| uuid::Uuid::now_v7().as_u128()),
+            },
+        }
+    }
+
+    /// The store.
+    pub fn store(&self) -> &dyn Store {
+        self.store.as_ref()
+    }
+
+    /// Starts a run. After Ok it is durable.
+    ///
+    /// # Errors
+    ///
+    /// `run.id_taken` when the id is another agent's or has other inputs; the store's own errors.
+    pub async fn start(&self, start: Start) -> Result<Started> {
+        let id = start.id.unwrap_or_else(|| RunId::from_uuid((self.ids)()));
+        let key = RunKey::new(id);
+        let definition = start.definition.to_bytes();
+        let inputs = canonical(&start.inputs);
+        let mut values = Values::new();
+        let definition_value = self.keep(&mut values, definition).await?;
+        let inputs_value = self.keep(&mut values, inputs).await?;
+        let started = RunStarted {
+            namespace: key.namespace.clone(),
+            run: key.run.clone(),
+            agent: start.definition.name.clone(),
+            definition: definition_value,
+            inputs: inputs_value,
+            limits: start.definition.limits,
+            quota: start.definition.quota,
+            milestones: start
+                .definition
+                .milestones
+                .iter()
+                .map(|milestone| PlannedMilestone {
+                    id: milestone.id.clone(),
+                    requires_action: milestone.requires_action.clone(),
+                })
+                .collect(),
+        };
+        let draft = Draft::start(started, values, self.store.now())?;
+        let outcome = self
+            .store
+            .start(StartRun {
+                key,
+                agent: start.definition.name,
+                definition: definition_value.digest,
+                inputs: inputs_value.digest,
+                transition: draft.seal(),
+                join_unfinished: start.join_unfinished,
+            })
+            .await?;
+        if matches!(outcome, Started::New(_)) {
+            fault::reach("run", Point::Accepted);
+        }
+        Ok(outcome)
+    }
+
+    async fn keep(&self, values: &mut Values, bytes: Vec<u8>) -> Result<ValueRef> {
+        if bytes.len() > INLINE_VALUE_BYTES {
+            return self.store.put_value(bytes).await;
+        }
+        Ok(values.put(bytes))
+    }
+
+    /// Says a word to a run. After Ok(Accepted) it is durable, whether or not a worker is there.
+    ///
+    /// # Errors
+    ///
+    /// `run.not_found`, `message.too_large`, `message.inbox_full`.
+    pub async fn send(&self, run: &RunKey, by: &str, word: Word) -> Result<Verdict> {
+        let id = format!("{:032x}", (self.ids)());
+        let message = Message { by: by.to_owned(), word };
+        self.store.send(run, &id, &message).await
+    }
+
+    /// The one run that an id or the end of one names.
+    ///
+    /// # Errors
+    ///
+    /// `run.not_found` names the nearest, `run.ambiguous` lists those that fit.
+    pub async fn find(&self, id_end: &str) -> Result<RunRow> {
+        let found = self.store.find(lodestep_core::ids::DEFAULT_NAMESPACE, id_end, 5).await?;
+        match found.len() {
+            1 => found.into_iter().next().ok_or_else(|| not_found(id_end)),
+            0 => Err(not_found(id_end)),
+            _ => {
+                let ids: Vec<&str> = found.iter().map(|row| row.run.key.run.as_str()).collect();
+                let what = format!("`{id_end}` is the end of more than one run: {}", ids.join(", "));
+                Err(Error::new("run.ambiguous", what, "give more of the id"))
+            }
+        }
+    }
+
+    /// Reads values of a run; one that was erased is an error that names it.
+    ///
+    /// # Errors
+    ///
+    /// `store.value_missing`, or the store's own errors.
+    pub(crate) async fn value(&self, run: &RunRef, stored: Stored) -> Result<Vec<u8>> {
+        let mut blobs: Blobs = self.store.values(run, &[stored]).await?;
+        blobs.remove(&stored.digest).ok_or_else(|| {
+            let what = format!("value {} of run {} is gone", stored.digest, run.key.run);
+            Error::new("store.value_missing", what, "`lodestep verify` says what else is missing")
+        })
+    }
+}
+
+fn not_found(id_end: &str) -> Error {
+    let what = format!("there is no run `{}` in this store", id_end.escape_default());
+    Error::new("run.not_found", what, "`lodestep ls` lists the runs; `--store` or LODESTEP_STORE names another store")
+}
+
+impl RuntimeBuilder {
+    /// Takes times from this clock; the store has to have the same.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.runtime.clock = clock;
+        self
+    }
+
+    /// Performs these functions as tools.
+    pub fn functions(mut self, functions: Functions) -> Self {
+        self.runtime.functions = functions;
+        self
+    }
+
+    /// Asks this model, whatever a definition names.
+    pub fn model(mut self, model: Arc<dyn Model>) -> Self {
+        self.runtime.models = Arc::new(move |_| Ok(model.clone()));
+        self
+    }
+
+    /// Makes run ids from this, in place of version 7 UUIDs.
+    pub fn ids(mut self, ids: impl Fn() -> u128 + Send + Sync + 'static) -> Self {
+        self.runtime.ids = Arc::new(ids);
+        self
+    }
+
+    /// Runs commands under this holder. Without one, this program's own binary is used, whose `main` has to begin
+    /// with [`process::hidden_main`](crate::process::hidden_main).
+    pub fn holder(mut self, holder: Holder) -> Self {
+        self.runtime.holder = Some(holder);
+        self
+    }
+
+    /// The runtime.
+    pub fn build(self) -> Runtime {
+        self.runtime
+    }
+}

@@ -1,0 +1,81 @@
+//! What the run made: saving a version, and searching one. Opening and closing are the core's.
+
+use lodestep_core::effect::Seen;
+use lodestep_core::rules::settle::NewArtifact;
+use lodestep_core::{INLINE_VALUE_BYTES, Result, Stored, ValueRef};
+use lodestep_store::{RunRef, Store};
+use serde_json::Value;
+
+use crate::tools::rooted::check_name;
+use crate::tools::{PREVIEW_BYTES, RESULT_BYTES, Sight};
+
+/// The most lines that a search answers.
+const FOUND_LINES: usize = 50;
+
+/// Saves the arguments' text under the arguments' name. The version is given when the outcome is committed.
+pub(crate) async fn save(store: &dyn Store, run: &RunRef, arguments: &Value) -> Result<Sight> {
+    let name = arguments.get("name").and_then(Value::as_str).unwrap_or_default();
+    let text = arguments.get("text").and_then(Value::as_str).unwrap_or_default();
+    if let Err(fault) = check_name(name) {
+        return Ok(Sight::new(Seen::Refused, fault.to_string()));
+    }
+    let artifact = keep(store, run, name, text.as_bytes().to_vec()).await?;
+    Ok(Sight { seen: Seen::Done, text: Vec::new(), artifact: Some(artifact) })
+}
+
+/// Makes bytes durable as the next version of an artifact, as far as that is due before the commit.
+pub(crate) async fn keep(store: &dyn Store, run: &RunRef, name: &str, bytes: Vec<u8>) -> Result<NewArtifact> {
+    let versions = store.artifacts(run).await?;
+    let last_version = versions.iter().filter(|row| row.name == name).map(|row| row.version).max().unwrap_or(0);
+    let (content, inline) = if bytes.len() > INLINE_VALUE_BYTES {
+        (store.put_value(bytes).await?, None)
+    } else {
+        (ValueRef::of(&bytes), Some(bytes))
+    };
+    Ok(NewArtifact { name: name.to_owned(), last_version, content, inline })
+}
+
+/// Shortens a result that is too long for a checkpoint; the whole becomes an artifact, byte for byte.
+pub(crate) async fn bounded(store: &dyn Store, run: &RunRef, ordinal: u32, sight: Sight) -> Result<Sight> {
+    if sight.text.len() <= RESULT_BYTES || sight.artifact.is_some() {
+        return Ok(sight);
+    }
+    let name = format!("output-{ordinal}.txt");
+    let preview = String::from_utf8_lossy(&sight.text[..PREVIEW_BYTES]).into_owned();
+    let preview = preview.trim_end_matches('\u{fffd}');
+    let total = sight.text.len();
+    let text = format!("{preview}\n[… {total} bytes in all; the whole is artifact {name}: open or search it …]");
+    let artifact = keep(store, run, &name, sight.text).await?;
+    Ok(Sight { seen: sight.seen, text: text.into_bytes(), artifact: Some(artifact) })
+}
+
+/// Searches an artifact's lines for all words of a query, without regard to case.
+pub(crate) async fn search(store: &dyn Store, run: &RunRef, arguments: &Value, known: Option<Stored>) -> Result<Sight> {
+    let name = arguments.get("name").and_then(Value::as_str).unwrap_or_default();
+    let query = arguments.get("query").and_then(Value::as_str).unwrap_or_default().to_lowercase();
+    let words: Vec<&str> = query.split_whitespace().collect();
+    let Some(stored) = (match known {
+        Some(stored) => Some(stored),
+        None => store.artifacts(run).await?.into_iter().rev().find(|row| row.name == name).map(|row| row.content),
+    }) else {
+        return Ok(Sight::new(Seen::Refused, format!("there is no artifact `{}`", name.escape_default())));
+    };
+    if words.is_empty() {
+        return Ok(Sight::new(Seen::Refused, "the query is empty"));
+    }
+    let blobs = store.values(run, &[stored]).await?;
+    let bytes = blobs.get(&stored.digest).map(Vec::as_slice).unwrap_or_default();
+    let text = String::from_utf8_lossy(bytes);
+    let fits = |line: &str| {
+        let line = line.to_lowercase();
+        words.iter().all(|word| line.contains(word))
+    };
+    let found: Vec<(usize, &str)> = text.lines().enumerate().filter(|(_, line)| fits(line)).collect();
+    let mut answer: Vec<String> = found
+        .iter()
+        .take(FOUND_LINES)
+        .map(|(at, line)| format!("{name}:{}: {}", at + 1, line.chars().take(400).collect::<String>()))
+        .collect();
+    answer.push(format!("{} of {} lines", found.len().min(FOUND_LINES), found.len()));
+    Ok(Sight::new(Seen::Done, answer.join("\n")))
+}

@@ -1,0 +1,142 @@
+//! Tools that are programs: arguments as one JSON object on stdin, the answer on stdout, the exit status as the verdict.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use lodestep_core::effect::Seen;
+use lodestep_core::reference::{Piece, pieces, with_inputs};
+use lodestep_core::rules::settle::LookedUp;
+use serde_json::Value;
+
+use crate::process::{Command, Ended, Holder, Output, clean_environment};
+use crate::tools::Sight;
+
+/// The most bytes that are taken of a program's stdout; more is dropped and said so.
+pub const STDOUT_BYTES: u64 = 64 * 1024 * 1024;
+
+/// The most bytes that are taken of a program's stderr.
+pub const STDERR_BYTES: u64 = 64 * 1024;
+
+/// One run of a program.
+pub(crate) struct Program<'a> {
+    pub argv: &'a [String],
+    pub env: &'a BTreeMap<String, String>,
+    pub folder: &'a str,
+    pub inputs: &'a Value,
+    pub stdin: Vec<u8>,
+    pub timeout: Duration,
+    pub lock_file: Option<PathBuf>,
+    /// `LODESTEP_…` variables: key, run, action, epoch, attempt.
+    pub identity: Vec<(&'static str, String)>,
+}
+
+impl Program<'_> {
+    fn command(self) -> Result<Command, String> {
+        let mut env = clean_environment();
+        for (name, value) in self.env {
+            env.insert(name.clone(), filled(value)?);
+        }
+        env.extend(self.identity.into_iter().map(|(name, value)| (name.to_owned(), value)));
+        Ok(Command {
+            argv: self.argv.iter().map(|word| with_inputs(word, self.inputs)).collect(),
+            cwd: PathBuf::from(self.folder),
+            env,
+            stdin: self.stdin,
+            timeout: self.timeout,
+            stdout_limit: STDOUT_BYTES,
+            stderr_limit: STDERR_BYTES,
+            lock_file: self.lock_file,
+        })
+    }
+
+    /// Runs it as an attempt of an action.
+    pub async fn attempt(self, holder: &Holder, stop: impl Future<Output = ()>) -> Sight {
+        let timeout = self.timeout;
+        match self.command() {
+            Ok(command) => sight_of(holder.run(command, stop).await, timeout),
+            Err(missing) => Sight::new(Seen::NotStarted, missing),
+        }
+    }
+
+    /// Runs it as a lookup. It answers JSON on stdout: `{"status": "done" | "absent" | "running", "result": …}`.
+    pub async fn look_up(self, holder: &Holder, stop: impl Future<Output = ()>) -> LookedUp {
+        let output = match self.command() {
+            Ok(command) => holder.run(command, stop).await,
+            Err(missing) => return LookedUp::Unknown(missing),
+        };
+        if output.ended != Ended::Exited(0) {
+            return LookedUp::Unknown(format!("the lookup {}", failure(&output)));
+        }
+        let said: Option<Value> = serde_json::from_slice(&output.stdout).ok();
+        let status = said.as_ref().and_then(|said| said.get("status")).and_then(Value::as_str);
+        match status {
+            Some("done") => {
+                let result = said.as_ref().and_then(|said| said.get("result"));
+                LookedUp::Done(result.map(text_of).unwrap_or_else(|| b"done, says the lookup".to_vec()))
+            }
+            Some("absent") => LookedUp::Absent,
+            Some("running") => LookedUp::Running,
+            _ => LookedUp::Unknown("it did not answer {\"status\": \"done\" | \"absent\" | \"running\"}".to_owned()),
+        }
+    }
+}
+
+fn text_of(value: &Value) -> Vec<u8> {
+    value.as_str().map_or_else(|| value.to_string().into_bytes(), |text| text.as_bytes().to_vec())
+}
+
+/// Fills in references to the environment. A variable that is missing stops the attempt before anything is sent.
+fn filled(text: &str) -> Result<String, String> {
+    let mut filled = String::new();
+    for piece in pieces(text)? {
+        match piece {
+            Piece::Text(text) => filled.push_str(text),
+            Piece::Environment(name, default) => match (std::env::var(name), default) {
+                (Ok(value), _) => filled.push_str(&value),
+                (Err(_), Some(default)) => filled.push_str(default),
+                (Err(_), None) => return Err(format!("the environment variable {name} is not set; set it and resume")),
+            },
+            Piece::Input(name) | Piece::Argument(name) => {
+                return Err(format!("`{name}` can't be filled in here"));
+            }
+        }
+    }
+    Ok(filled)
+}
+
+fn sight_of(output: Output, timeout: Duration) -> Sight {
+    match output.ended {
+        Ended::Exited(0) => {
+            let mut text = output.stdout;
+            if let Some(length) = output.stdout_truncated {
+                text.extend(format!("\n[truncated at the source: {length} bytes were written]").into_bytes());
+            }
+            Sight::new(Seen::Done, text)
+        }
+        Ended::Exited(_) => Sight::new(Seen::Refused, failure(&output)),
+        Ended::Signalled(_) | Ended::Stopped | Ended::HolderLost(_) => Sight::new(Seen::Interrupted, failure(&output)),
+        Ended::TimedOut => {
+            Sight::new(Seen::TimedOut, format!("no end within {} s; it was stopped, and may have done its work", timeout.as_secs_f32()))
+        }
+        Ended::NotStarted(ref why) => Sight::new(Seen::NotStarted, format!("could not start: {why}")),
+    }
+}
+
+fn failure(output: &Output) -> String {
+    let how = match &output.ended {
+        Ended::Exited(status) => format!("exit status {status}"),
+        Ended::Signalled(signal) => format!("ended by signal {signal}"),
+        Ended::TimedOut => "no end in time".to_owned(),
+        Ended::Stopped => "stopped by the worker".to_owned(),
+        Ended::NotStarted(why) => format!("could not start: {why}"),
+        Ended::HolderLost(why) => format!("its holder was lost: {why}"),
+    };
+    let said = [&output.stderr, &output.stdout].into_iter().map(|bytes| String::from_utf8_lossy(bytes));
+    let said = said.map(|text| text.trim().to_owned()).find(|text| !text.is_empty());
+    match said {
+        Some(said) => format!("{how}: {}", said.chars().take(4_000).collect::<String>()),
+        None => how,
+    }
+}

@@ -1,0 +1,217 @@
+//! One action performed, off the loop: what was committed is sent, and what was seen is reported.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lodestep_core::checkpoint::Action;
+use lodestep_core::definition::{Definition, ToolDefinition, ToolKind};
+use lodestep_core::effect::Seen;
+use lodestep_core::json::canonical;
+use lodestep_core::reference::with_inputs;
+use lodestep_core::rules::decide::artifacts::pinned;
+use lodestep_core::rules::settle::LookedUp;
+use lodestep_core::{Digest, Error, Result, Stored};
+use lodestep_store::RunRef;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::fault::{self, Point};
+use crate::process::Holder;
+use crate::runtime::Runtime;
+use crate::tools::command::Program;
+use crate::tools::{Sight, ToolCall, artifacts, builtin};
+use crate::worker::lease::Shared;
+
+/// Everything that one attempt needs.
+pub(super) struct Dispatch {
+    pub runtime: Runtime,
+    pub lease: Shared,
+    pub run: RunRef,
+    pub epoch: u64,
+    pub definition: Arc<Definition>,
+    pub inputs: Arc<Value>,
+    pub action: Action,
+    pub attempt: u32,
+    /// The newest versions that the checkpoint knew, for arguments and searches.
+    pub artifacts: Vec<(String, Stored)>,
+    pub stop: watch::Receiver<bool>,
+}
+
+impl Dispatch {
+    /// Performs the attempt. It never fails: what can't be done is something that was seen.
+    pub async fn attempt(self) -> Sight {
+        let tool = self.action.tool.clone();
+        let sight = match self.perform().await {
+            Ok(sight) => sight,
+            // Nothing was sent: the store could not be read.
+            Err(error) => Sight::new(Seen::NotStarted, error.to_string()),
+        };
+        if !matches!(sight.seen, Seen::NotStarted) {
+            fault::reach(&tool, Point::Applied);
+        }
+        sight
+    }
+
+    async fn perform(&self) -> Result<Sight> {
+        let tool = self.tool()?;
+        let arguments = self.arguments().await?;
+        if !self.action.class.is_repeatable() {
+            fault::reach(&self.action.tool, Point::Intent);
+        }
+        if self.lease.is_too_late() {
+            return Ok(Sight::new(Seen::NotStarted, "the lease ended before it was sent"));
+        }
+        let sight = match &tool.kind {
+            ToolKind::Builtin { builtin, function, root } => {
+                self.builtin(builtin, function, root.as_deref(), arguments).await?
+            }
+            ToolKind::Command { argv, .. } => {
+                let stdin = self.with_artifacts(tool, arguments).await?;
+                self.program(tool, argv, stdin).attempt(&self.holder()?, self.stopped()).await
+            }
+            ToolKind::Function => self.function(tool, arguments).await?,
+            ToolKind::State { .. } => Sight::new(Seen::Refused, "the core decides this one"),
+        };
+        let ordinal = self.action.ordinal.0;
+        artifacts::bounded(self.runtime.store.as_ref(), &self.run, ordinal, sight).await
+    }
+
+    /// Asks the tool's own lookup.
+    pub async fn look_up(self) -> LookedUp {
+        let asked = async {
+            let tool = self.tool()?;
+            let ToolKind::Command { lookup: Some(lookup), .. } = &tool.kind else {
+                return Ok(LookedUp::Unknown(format!("`{}` has no lookup", tool.name)));
+            };
+            let arguments = self.arguments().await?;
+            let stdin = self.with_artifacts(tool, arguments).await?;
+            Ok(self.program(tool, lookup, stdin).look_up(&self.holder()?, self.stopped()).await)
+        };
+        asked.await.unwrap_or_else(|error: Error| LookedUp::Unknown(error.to_string()))
+    }
+
+    fn tool(&self) -> Result<&ToolDefinition> {
+        self.definition.tool(&self.action.tool).ok_or_else(|| {
+            let what = format!("the definition has no tool `{}`", self.action.tool);
+            Error::new("tool.not_found", what, "the run goes on with its own definition")
+        })
+    }
+
+    /// The bytes that were committed, and approved where that was asked; anything else is not sent.
+    async fn arguments(&self) -> Result<Value> {
+        let bytes = self.runtime.value(&self.run, self.action.arguments).await?;
+        let differs = |what: String| Error::new("action.altered", what, "nothing was sent");
+        if Digest::of(&bytes) != self.action.arguments.digest {
+            return Err(differs(format!("the stored arguments of action {} are not what was proposed", self.action.ordinal)));
+        }
+        let arguments: Value = serde_json::from_slice(&bytes)
+            .map_err(|error| differs(format!("the arguments of action {} can't be read: {error}", self.action.ordinal)))?;
+        if canonical(&arguments) != bytes {
+            return Err(differs(format!("the arguments of action {} are not canonical", self.action.ordinal)));
+        }
+        Ok(arguments)
+    }
+
+    async fn builtin(&self, builtin: &str, function: &str, root: Option<&str>, arguments: Value) -> Result<Sight> {
+        let store = self.runtime.store.as_ref();
+        match (builtin, function) {
+            ("artifacts", "save") => artifacts::save(store, &self.run, &arguments).await,
+            ("artifacts", "search") => {
+                let name = arguments.get("name").and_then(Value::as_str).unwrap_or_default();
+                let known = self.artifacts.iter().find(|(known, _)| known == name).map(|(_, stored)| *stored);
+                artifacts::search(store, &self.run, &arguments, known).await
+            }
+            _ => {
+                let root = PathBuf::from(with_inputs(root.unwrap_or("."), &self.inputs));
+                let (builtin, function) = (builtin.to_owned(), function.to_owned());
+                let performed =
+                    tokio::task::spawn_blocking(move || builtin::perform(&builtin, &function, &root, &arguments));
+                Ok(performed.await.unwrap_or_else(|_| Sight::new(Seen::Interrupted, "the built-in tool panicked")))
+            }
+        }
+    }
+
+    async fn function(&self, tool: &ToolDefinition, arguments: Value) -> Result<Sight> {
+        let call = ToolCall {
+            arguments,
+            key: self.action.key.clone().unwrap_or_default(),
+            run: self.run.key.run.to_string(),
+            action: self.action.ordinal.0,
+            attempt: self.attempt,
+            epoch: self.epoch,
+        };
+        let timeout = Duration::from_millis(tool.timeout_ms);
+        Ok(tokio::select! {
+            sight = self.runtime.functions.perform(&tool.name, call) => sight,
+            () = tokio::time::sleep(timeout) => Sight::new(Seen::TimedOut, format!("no answer within {} ms", tool.timeout_ms)),
+            () = self.stopped() => Sight::new(Seen::Interrupted, "stopped by the worker"),
+        })
+    }
+
+    /// The arguments with the bytes of pinned artifacts in their places, as a program gets them.
+    async fn with_artifacts(&self, tool: &ToolDefinition, mut arguments: Value) -> Result<Vec<u8>> {
+        for (property, pinned) in pinned(tool, &arguments) {
+            let known = self.artifacts.iter().map(|(_, stored)| *stored).find(|stored| stored.digest == pinned.digest);
+            let stored = match known {
+                Some(stored) => Some(stored),
+                None => {
+                    let rows = self.runtime.store.artifacts(&self.run).await?;
+                    rows.into_iter().map(|row| row.content).find(|content| content.digest == pinned.digest)
+                }
+            };
+            let stored = stored.ok_or_else(|| {
+                let what = format!("version {} of artifact {} is gone", pinned.version, pinned.name);
+                Error::new("artifact.not_found", what, "nothing was sent")
+            })?;
+            let bytes = self.runtime.value(&self.run, stored).await?;
+            let text = String::from_utf8(bytes).map_err(|_| {
+                let what = format!("artifact {} is not UTF-8 and can't be an argument", pinned.name);
+                Error::new("artifact.not_text", what, "nothing was sent")
+            })?;
+            arguments[property] = Value::String(text);
+        }
+        Ok(canonical(&arguments))
+    }
+
+    fn program<'a>(&'a self, tool: &'a ToolDefinition, argv: &'a [String], stdin: Vec<u8>) -> Program<'a> {
+        static NO_ENV: std::collections::BTreeMap<String, String> = std::collections::BTreeMap::new();
+        let (env, folder) = match &tool.kind {
+            ToolKind::Command { env, folder, .. } => (env, folder.as_str()),
+            _ => (&NO_ENV, "."),
+        };
+        Program {
+            argv,
+            env,
+            folder,
+            inputs: &self.inputs,
+            stdin,
+            timeout: Duration::from_millis(tool.timeout_ms),
+            lock_file: self.lease.tools_lock.clone(),
+            identity: vec![
+                ("LODESTEP_IDEMPOTENCY_KEY", self.action.key.clone().unwrap_or_default()),
+                ("LODESTEP_RUN", self.run.key.run.to_string()),
+                ("LODESTEP_ACTION", self.action.ordinal.to_string()),
+                ("LODESTEP_ATTEMPT", self.attempt.to_string()),
+                ("LODESTEP_EPOCH", self.epoch.to_string()),
+            ],
+        }
+    }
+
+    fn holder(&self) -> Result<Holder> {
+        match &self.runtime.holder {
+            Some(holder) => Ok(holder.clone()),
+            None => Holder::of_this_binary().map_err(|error| {
+                Error::new("tool.no_holder", format!("this program's own binary can't be found: {error}"), "nothing was sent")
+            }),
+        }
+    }
+
+    async fn stopped(&self) {
+        let mut stop = self.stop.clone();
+        if stop.wait_for(|stop| *stop).await.is_err() {
+            // The loop that could say stop is gone, and with it this attempt.
+            std::future::pending::<()>().await;
+        }
+    }
+}

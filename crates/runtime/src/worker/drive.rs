@@ -1,0 +1,535 @@
+//! The one loop: what is known becomes a draft, the draft is committed, what was committed is dispatched, then it waits.
+//!
+//! Nothing is sent that is not committed. An outcome is committed as soon as it is known, with whatever
+//! follows from it. When a commit fails, the state is read again and what was seen is applied to it anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use lodestep_core::checkpoint::{ActionState, Phase};
+use lodestep_core::event::{CallFailure, CallLost, Event, HandedOver, RunStopped, StopReason};
+use lodestep_core::json::{canonical, parse_strict};
+use lodestep_core::rules::decide::{Prior, Question, decide};
+use lodestep_core::rules::inbox::{self, Message};
+use lodestep_core::rules::owed::{Hands, dispatchable, owed, wants_model};
+use lodestep_core::rules::settle::{Attempt, LookedUp, settle, settle_lookup};
+use lodestep_core::rules::standing::{Standing, standing};
+use lodestep_core::rules::{ask, recover};
+use lodestep_core::{Checkpoint, Definition, Digest, Draft, Error, INLINE_VALUE_BYTES, Ordinal, Result, ValueRef};
+use lodestep_model::{Model, ModelError, Reply, Request};
+use lodestep_store::{Claim, Commit};
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinSet};
+
+use crate::fault::{self, Point};
+use crate::observe::Observer;
+use crate::process::wait_until_free;
+use crate::runtime::Runtime;
+use crate::tools::Sight;
+use crate::tools::schema::Schemas;
+use crate::worker::dispatch::Dispatch;
+use crate::worker::lease::Shared;
+use crate::worker::request::{Cache, pinned, prepare};
+use crate::worker::{DRAIN, Shutdown};
+
+/// A run that crashed its workers so often is quarantined.
+pub const CRASHES_TO_QUARANTINE: u32 = 5;
+
+/// How long a dead worker's tools are waited for before anything of theirs is done again.
+const LEFT_TOOLS: Duration = Duration::from_secs(10);
+
+/// How long a store that can't take a commit is given before the claim is given back.
+const STORE_PATIENCE: u32 = 20;
+
+/// What came back from outside.
+#[derive(Clone)]
+enum Done {
+    Attempt { ordinal: Ordinal, attempt: u32, sight: Sight },
+    Lookup { ordinal: Ordinal, said: LookedUp },
+    Reply { call: u64, reply: std::result::Result<Reply, ModelError> },
+}
+
+/// What is known of the definition, compiled.
+struct Pinned {
+    definition: Arc<Definition>,
+    inputs: Arc<Value>,
+    schemas: Schemas,
+    model: Arc<dyn Model>,
+}
+
+/// One claimed run under way.
+pub(super) struct Drive {
+    runtime: Runtime,
+    lease: Shared,
+    claim: Claim,
+    observer: Arc<dyn Observer>,
+    shutdown: Shutdown,
+    cache: Cache,
+    tasks: JoinSet<Done>,
+    under_way: BTreeSet<Ordinal>,
+    asking: Option<(u64, AbortHandle)>,
+    stop: watch::Sender<bool>,
+    inbox: u64,
+    worked_until_us: u64,
+}
+
+/// What a pass of the loop leads to.
+enum Next {
+    Wait(Checkpoint),
+    Over,
+}
+
+impl Drive {
+    pub fn new(runtime: Runtime, lease: Shared, claim: Claim, observer: Arc<dyn Observer>, shutdown: Shutdown) -> Self {
+        let worked_until_us = runtime.clock.boot_us();
+        Self {
+            runtime,
+            lease,
+            claim,
+            observer,
+            shutdown,
+            cache: Cache::default(),
+            tasks: JoinSet::new(),
+            under_way: BTreeSet::new(),
+            asking: None,
+            stop: watch::Sender::new(false),
+            inbox: 0,
+            worked_until_us,
+        }
+    }
+
+    /// Advances the run until nothing can be done now; the claim is given back with the last commit.
+    pub async fn run(mut self) -> Result<()> {
+        if let Some(left) = &self.claim.left_tools {
+            self.wait_for_left_tools(left.clone()).await?;
+        }
+        let mut checkpoint = self.load().await?;
+        let (definition, inputs) = pinned(self.runtime.store.as_ref(), &self.claim.run, &checkpoint).await?;
+        self.observer.taken(&self.claim.run.key, &checkpoint, self.claim.crashes);
+        let run = Pinned {
+            schemas: Schemas::of(&definition),
+            model: (self.runtime.models)(&definition)?,
+            definition: Arc::new(definition),
+            inputs: Arc::new(inputs),
+        };
+        let mut seen: Vec<Done> = Vec::new();
+        let mut changes = self.runtime.store.changes();
+        loop {
+            changes.mark_unchanged();
+            match self.pass(checkpoint, &run, &mut seen).await? {
+                Next::Over => return Ok(()),
+                Next::Wait(after) => checkpoint = after,
+            }
+            if self.shutdown.is_begun() {
+                return self.hand_over(checkpoint, &run).await;
+            }
+            seen = self.wait(&checkpoint, &mut changes).await?;
+        }
+    }
+
+    async fn wait_for_left_tools(&self, left: std::path::PathBuf) -> Result<()> {
+        let free = wait_until_free(&left, LEFT_TOOLS).await.unwrap_or(true);
+        if free {
+            return Ok(());
+        }
+        let what = format!("tools of the worker that had run {} before are still running", self.claim.run.key.run);
+        Err(Error::new("store.unavailable", what, "they are waited for"))
+    }
+
+    async fn load(&mut self) -> Result<Checkpoint> {
+        let loaded = self.runtime.store.load(&self.claim.run.key).await?;
+        self.inbox = loaded.row.inbox;
+        loaded.checkpoint()
+    }
+
+    /// Reads the state again after the store refused a commit, with growing pauses while it can't be read either.
+    async fn load_patiently(&mut self, failures: &mut u32) -> Result<Checkpoint> {
+        loop {
+            *failures += 1;
+            tokio::time::sleep(Duration::from_millis(50 << (*failures).min(6))).await;
+            match self.load().await {
+                Err(error) if error.code() == "store.unavailable" && *failures < STORE_PATIENCE => {}
+                loaded => return loaded,
+            }
+        }
+    }
+
+    /// Drafts, commits and dispatches until there is nothing more to commit.
+    async fn pass(&mut self, mut checkpoint: Checkpoint, run: &Pinned, seen: &mut Vec<Done>) -> Result<Next> {
+        let mut failures = 0;
+        loop {
+            let unread = self.unread(&checkpoint).await?;
+            let outcomes: Vec<String> = seen.iter().filter_map(|done| tool_of(&checkpoint, done)).collect();
+            let (draft, request) = self.draft(checkpoint, run, seen, &unread).await?;
+            let release = request.is_none() && self.can_let_go(draft.checkpoint());
+            if draft.is_empty() && !release {
+                let checkpoint = draft.into_checkpoint();
+                self.dispatch(&checkpoint, run, None);
+                return Ok(Next::Wait(checkpoint));
+            }
+            if draft.is_empty() {
+                let due = standing(draft.checkpoint()).due;
+                self.runtime.store.release(&self.claim, due, false).await?;
+                return Ok(Next::Over);
+            }
+            match self.commit(draft, seen, release).await {
+                Ok(after) => {
+                    seen.clear();
+                    outcomes.iter().for_each(|tool| fault::reach(tool, Point::Outcome));
+                    fault::reach("run", Point::Checkpoint);
+                    if release {
+                        return Ok(Next::Over);
+                    }
+                    self.dispatch(&after, run, request);
+                    if self.inbox == after.inbox {
+                        return Ok(Next::Wait(after));
+                    }
+                    checkpoint = after;
+                }
+                Err(error) if error.code() == "run.cancel_unread" => checkpoint = self.load().await?,
+                Err(error) if error.code() == "store.unavailable" && failures < STORE_PATIENCE => {
+                    // Nothing is dispatched and what was seen is kept until the store takes it.
+                    checkpoint = self.load_patiently(&mut failures).await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn unread(&mut self, checkpoint: &Checkpoint) -> Result<Vec<(u64, Message)>> {
+        if self.inbox <= checkpoint.inbox {
+            return Ok(Vec::new());
+        }
+        self.runtime.store.unread(&self.claim.run, checkpoint.inbox).await
+    }
+
+    /// Everything that is known, as events: the words from outside, what a dead worker left, what was seen, what is owed.
+    async fn draft(
+        &mut self,
+        checkpoint: Checkpoint,
+        run: &Pinned,
+        seen: &[Done],
+        unread: &[(u64, Message)],
+    ) -> Result<(Draft, Option<(u64, Request)>)> {
+        let now = self.runtime.store.now();
+        let worked = self.runtime.clock.boot_us().saturating_sub(self.worked_until_us);
+        let mut draft = Draft::next(checkpoint, now, self.claim.epoch, worked);
+        recover::recover(&mut draft)?;
+        for (position, message) in unread {
+            inbox::read(&mut draft, *position, message)?;
+        }
+        if self.claim.crashes >= CRASHES_TO_QUARANTINE && draft.checkpoint().phase == Phase::Active && draft.is_empty() {
+            self.claim.crashes = 0;
+            let text = draft.put(format!("its workers crashed {CRASHES_TO_QUARANTINE} times on it without an outcome"));
+            draft.push(Event::RunStopped(RunStopped { reason: StopReason::Quarantine, text }))?;
+        }
+        for done in seen {
+            self.take_in(&mut draft, run, done.clone()).await?;
+        }
+        self.drop_call_after_cancel(&mut draft)?;
+        let stopping = self.shutdown.is_begun();
+        let busy = self.under_way.len() as u32;
+        let parallel = draft.checkpoint().limits.parallel.max(1);
+        let free = if stopping || self.lease.is_too_late() { 0 } else { parallel.saturating_sub(busy) };
+        owed(&mut draft, &run.definition, Hands { free, send_by: self.lease.send_by() })?;
+        let mut request = None;
+        if !stopping && wants_model(draft.checkpoint(), draft.now()) && self.asking.is_none() {
+            let store = self.runtime.store.clone();
+            let (definition, inputs) = (run.definition.clone(), run.inputs.clone());
+            request =
+                prepare(&mut draft, &mut self.cache, store.as_ref(), &self.claim.run, &definition, &inputs).await?;
+        }
+        Ok((draft, request))
+    }
+
+    async fn take_in(&mut self, draft: &mut Draft, run: &Pinned, done: Done) -> Result<()> {
+        match done {
+            Done::Attempt { ordinal, attempt, sight } => {
+                let Sight { seen, text, artifact } = sight;
+                settle(draft, Attempt { ordinal, attempt, seen, text, artifact })
+            }
+            Done::Lookup { ordinal, said } => settle_lookup(draft, ordinal, said),
+            Done::Reply { call, reply } => {
+                if draft.checkpoint().model.open.is_none_or(|open| open.call != call) {
+                    // The state was read again and has the reply, or a cancel dropped it.
+                    return Ok(());
+                }
+                match reply {
+                    Ok(reply) => self.decide(draft, run, call, &reply).await,
+                    Err(error) => fail(draft, run, call, &error),
+                }
+            }
+        }
+    }
+
+    async fn decide(&mut self, draft: &mut Draft, run: &Pinned, call: u64, reply: &Reply) -> Result<()> {
+        if draft.checkpoint().phase != Phase::Active {
+            return draft.push(Event::CallLost(CallLost { call }));
+        }
+        let raw = transcript_of(reply);
+        let priors = self.priors(draft.checkpoint(), run, reply).await?;
+        let question = Question {
+            definition: &run.definition,
+            call,
+            reply,
+            transcript: ValueRef::of(&raw),
+            check: &|tool, arguments| run.schemas.check(tool, arguments),
+            priors: &priors,
+        };
+        decide(draft, &question)
+    }
+
+    /// Equal effects that have left the checkpoint. Looked for only when the run has some.
+    async fn priors(&self, checkpoint: &Checkpoint, run: &Pinned, reply: &Reply) -> Result<BTreeMap<Digest, Prior>> {
+        let mut priors = BTreeMap::new();
+        let kept = checkpoint.recent.iter().filter(|settled| settled.same.is_some()).count() as u64;
+        if checkpoint.effect_log.count <= kept {
+            return Ok(priors);
+        }
+        for call in &reply.calls {
+            let Some(tool) = run.definition.tool(&call.name).filter(|tool| !tool.class.is_repeatable()) else {
+                continue;
+            };
+            let Ok(arguments) = parse_strict(&call.arguments) else { continue };
+            let same = lodestep_core::effect::sameness(&tool.name, &arguments, tool.same_by.as_deref());
+            if let Some(prior) = crate::inspect::prior(&self.runtime, &self.claim.run, &same).await? {
+                priors.insert(same, prior);
+            }
+        }
+        Ok(priors)
+    }
+
+    /// A cancel drops a call that is under way: its whole reservation is charged.
+    fn drop_call_after_cancel(&mut self, draft: &mut Draft) -> Result<()> {
+        if !matches!(draft.checkpoint().phase, Phase::Cancelling { .. }) {
+            return Ok(());
+        }
+        if let Some((_, handle)) = self.asking.take() {
+            handle.abort();
+        }
+        match draft.checkpoint().model.open {
+            Some(open) => draft.push(Event::CallLost(CallLost { call: open.call })),
+            None => Ok(()),
+        }
+    }
+
+    /// Is there nothing under way, and nothing to dispatch or to ask now?
+    fn can_let_go(&self, checkpoint: &Checkpoint) -> bool {
+        let now = self.runtime.store.now();
+        self.under_way.is_empty()
+            && self.asking.is_none()
+            && dispatchable(checkpoint, self.claim.epoch, now).is_empty()
+            && !wants_model(checkpoint, now)
+            && standing(checkpoint).due.is_none_or(|due| due > now)
+    }
+
+    async fn commit(&mut self, draft: Draft, seen: &[Done], release: bool) -> Result<Checkpoint> {
+        self.cache.keep(draft.values());
+        let mut transition = draft.seal();
+        self.put_large(&mut transition.values).await?;
+        let every = u64::from(transition.checkpoint.limits.snapshot_every.max(1));
+        let after = transition.checkpoint.clone();
+        let (events, values) = (transition.events.clone(), transition.values.clone());
+        let stands: Standing = standing(&after);
+        let commit = Commit {
+            run: self.claim.run.clone(),
+            epoch: self.claim.epoch,
+            snapshot: after.seq % every == 0 || after.is_over(),
+            transition,
+            transcript: seen.iter().find_map(|done| match done {
+                Done::Reply { reply: Ok(reply), .. } => Some(transcript_of(reply)),
+                _ => None,
+            }),
+            standing: stands,
+            release,
+        };
+        let mut results = self.runtime.store.commit(vec![commit]).await;
+        let committed = results.pop().unwrap_or_else(|| {
+            Err(Error::new("store.unavailable", "the store gave no answer to a commit", "it is tried again"))
+        })?;
+        self.inbox = self.inbox.max(committed.inbox);
+        self.worked_until_us = self.runtime.clock.boot_us();
+        self.observer.committed(&self.claim.run.key, &events, &values, &after);
+        Ok(after)
+    }
+
+    /// Values above the inline bound become files before the commit that names them.
+    async fn put_large(&self, values: &mut Vec<Vec<u8>>) -> Result<()> {
+        let (large, inline) = std::mem::take(values).into_iter().partition(|bytes| bytes.len() > INLINE_VALUE_BYTES);
+        *values = inline;
+        for bytes in large as Vec<Vec<u8>> {
+            self.runtime.store.put_value(bytes).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends what was committed, as far as hands are free.
+    fn dispatch(&mut self, checkpoint: &Checkpoint, run: &Pinned, request: Option<(u64, Request)>) {
+        if let Some((call, request)) = request {
+            let model = run.model.clone();
+            let handle = self.tasks.spawn(async move {
+                let reply = model.ask(&request).await;
+                fault::reach("model", Point::Reply);
+                Done::Reply { call, reply }
+            });
+            self.asking = Some((call, handle));
+        }
+        let now = self.runtime.store.now();
+        let parallel = checkpoint.limits.parallel.max(1) as usize;
+        for ordinal in dispatchable(checkpoint, self.claim.epoch, now) {
+            if self.under_way.len() >= parallel {
+                return;
+            }
+            if self.under_way.contains(&ordinal) {
+                continue;
+            }
+            if let Some(action) = checkpoint.pending.get(&ordinal) {
+                self.under_way.insert(ordinal);
+                self.send_off(checkpoint, run, action.clone());
+            }
+        }
+    }
+
+    fn send_off(&mut self, checkpoint: &Checkpoint, run: &Pinned, action: lodestep_core::checkpoint::Action) {
+        let ordinal = action.ordinal;
+        let is_lookup = matches!(action.state, ActionState::LookUp { .. });
+        let attempt = match action.state {
+            ActionState::Open { attempt, .. } | ActionState::LookUp { attempt, .. } => attempt,
+            _ => action.attempts + 1,
+        };
+        let dispatch = Dispatch {
+            runtime: self.runtime.clone(),
+            lease: self.lease.clone(),
+            run: self.claim.run.clone(),
+            epoch: self.claim.epoch,
+            definition: run.definition.clone(),
+            inputs: run.inputs.clone(),
+            artifacts: checkpoint.artifacts.iter().map(|(name, kept)| (name.clone(), kept.content)).collect(),
+            action,
+            attempt,
+            stop: self.stop.subscribe(),
+        };
+        self.tasks.spawn(async move {
+            if is_lookup {
+                return Done::Lookup { ordinal, said: dispatch.look_up().await };
+            }
+            Done::Attempt { ordinal, attempt, sight: dispatch.attempt().await }
+        });
+    }
+
+    /// Waits for something to happen: an outcome, a word from outside, a due time, the stop.
+    async fn wait(&mut self, checkpoint: &Checkpoint, changes: &mut watch::Receiver<u64>) -> Result<Vec<Done>> {
+        let now = self.runtime.store.now();
+        let due = match &checkpoint.phase {
+            Phase::Cancelling { grace_until, .. } => Some(*grace_until),
+            _ => standing(checkpoint).due.filter(|due| *due > now),
+        };
+        let until_due = due.map_or(Duration::from_secs(5), |due| Duration::from_millis(due.ms_since(now).max(1)));
+        let mut seen = Vec::new();
+        tokio::select! {
+            Some(done) = self.tasks.join_next() => seen.extend(self.came_back(done)),
+            _ = changes.changed() => {}
+            () = tokio::time::sleep(until_due.min(Duration::from_secs(5))) => self.end_grace(checkpoint),
+            () = self.shutdown.begun() => {}
+        }
+        while let Some(done) = self.tasks.try_join_next() {
+            seen.extend(self.came_back(done));
+        }
+        if seen.is_empty() {
+            // A hint says that something may have changed; the inbox is what could concern this run.
+            let unread = self.runtime.store.unread(&self.claim.run, checkpoint.inbox).await?;
+            self.inbox = unread.last().map_or(self.inbox, |(position, _)| self.inbox.max(*position));
+        }
+        Ok(seen)
+    }
+
+    fn came_back(&mut self, done: std::result::Result<Done, tokio::task::JoinError>) -> Option<Done> {
+        let done = match done {
+            Ok(done) => done,
+            // A panic off the loop is a fault of this program: it counts as a crash of the run.
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(_) => return None,
+        };
+        match &done {
+            Done::Attempt { ordinal, .. } | Done::Lookup { ordinal, .. } => {
+                self.under_way.remove(ordinal);
+            }
+            Done::Reply { .. } => self.asking = None,
+        }
+        Some(done)
+    }
+
+    /// After the grace of a cancel what is still under way is stopped.
+    fn end_grace(&mut self, checkpoint: &Checkpoint) {
+        if let Phase::Cancelling { grace_until, .. } = &checkpoint.phase
+            && self.runtime.store.now() >= *grace_until
+        {
+            self.stop.send_replace(true);
+        }
+    }
+
+    /// A graceful stop: what is under way may end within the drain time, then the run is given back as it is.
+    async fn hand_over(mut self, mut checkpoint: Checkpoint, run: &Pinned) -> Result<()> {
+        let deadline = tokio::time::Instant::now() + DRAIN;
+        let mut seen = Vec::new();
+        while !self.tasks.is_empty() {
+            tokio::select! {
+                Some(done) = self.tasks.join_next() => seen.extend(self.came_back(done)),
+                () = tokio::time::sleep_until(deadline) => break,
+            }
+        }
+        if let Some((_, handle)) = self.asking.take() {
+            handle.abort();
+        }
+        self.stop.send_replace(true);
+        while let Some(done) = self.tasks.join_next().await {
+            seen.extend(self.came_back(done));
+        }
+        let unread = self.unread(&checkpoint).await?;
+        let mut draft = self.draft(checkpoint, run, &seen, &unread).await?.0;
+        if let Some(open) = draft.checkpoint().model.open {
+            draft.push(Event::CallLost(CallLost { call: open.call }))?;
+        }
+        if !draft.checkpoint().is_over() {
+            draft.push(Event::HandedOver(HandedOver { unsent_call: None }))?;
+        }
+        if draft.is_empty() {
+            let due = standing(draft.checkpoint()).due;
+            return self.runtime.store.release(&self.claim, due, false).await;
+        }
+        checkpoint = self.commit(draft, &seen, true).await?;
+        drop(checkpoint);
+        Ok(())
+    }
+}
+
+/// The tool whose outcome this is, for the fault points.
+fn tool_of(checkpoint: &Checkpoint, done: &Done) -> Option<String> {
+    match done {
+        Done::Attempt { ordinal, .. } | Done::Lookup { ordinal, .. } => {
+            checkpoint.pending.get(ordinal).map(|action| action.tool.clone())
+        }
+        Done::Reply { .. } => Some("model".to_owned()),
+    }
+}
+
+fn fail(draft: &mut Draft, run: &Pinned, call: u64, error: &ModelError) -> Result<()> {
+    let (why, wait_ms) = match error {
+        ModelError::NotSent(_) => (CallFailure::NotSent, None),
+        ModelError::Busy { retry_after_ms, .. } => (CallFailure::Busy, *retry_after_ms),
+        ModelError::Lost(_) => (CallFailure::Lost, None),
+        ModelError::TooLong(_) => (CallFailure::TooLong, None),
+        ModelError::Rejected(_) => (CallFailure::Rejected, None),
+    };
+    if draft.checkpoint().phase != Phase::Active {
+        return draft.push(Event::CallLost(CallLost { call }));
+    }
+    ask::fail(draft, &run.definition, call, why, &error.to_string(), wait_ms)
+}
+
+/// The raw reply as it is stored: canonical JSON.
+fn transcript_of(reply: &Reply) -> Vec<u8> {
+    canonical(&serde_json::to_value(reply).unwrap_or(Value::Null))
+}

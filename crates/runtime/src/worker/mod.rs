@@ -1,0 +1,200 @@
+//! The worker: it claims what is due and advances each run until nothing can be done now.
+//!
+//! - [`drive`]: the one loop: draft, commit, dispatch, wait.
+//! - [`dispatch`]: one action performed, off the loop.
+//! - [`request`]: what the model is asked.
+//! - [`lease`]: the right to advance runs, and its end.
+
+mod dispatch;
+mod drive;
+mod lease;
+mod request;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lodestep_core::rules::standing::{Standing, standing};
+use lodestep_core::{Result, RunKey, Timestamp};
+use lodestep_store::{Claim, Store, Want};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::observe::Observer;
+use crate::runtime::Runtime;
+use crate::worker::drive::Drive;
+use crate::worker::lease::Lease;
+
+/// How many runs one worker advances at once.
+pub const RUNS_AT_ONCE: usize = 256;
+
+/// A look at the store is taken at least so often, whatever the hints say.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+/// How long a graceful stop lets actions under way end by themselves.
+pub const DRAIN: Duration = Duration::from_secs(2);
+
+/// Tells a worker to stop: it hands over what it holds. It never cancels anything.
+#[derive(Clone, Debug)]
+pub struct Shutdown {
+    sender: Arc<watch::Sender<bool>>,
+}
+
+impl Default for Shutdown {
+    fn default() -> Self {
+        Self { sender: Arc::new(watch::Sender::new(false)) }
+    }
+}
+
+impl Shutdown {
+    /// Tells it.
+    pub fn begin(&self) {
+        self.sender.send_replace(true);
+    }
+
+    /// Has it been told?
+    pub fn is_begun(&self) -> bool {
+        *self.sender.borrow()
+    }
+
+    pub(crate) async fn begun(&self) {
+        let mut receiver = self.sender.subscribe();
+        // The sender lives as long as self, so that this ends only by a true.
+        let _ = receiver.wait_for(|begun| *begun).await;
+    }
+}
+
+impl Runtime {
+    /// Advances everything that is due until told to stop; then hands over.
+    ///
+    /// # Errors
+    ///
+    /// The store's errors; what was committed stays.
+    pub async fn work(&self, observer: Arc<dyn Observer>, shutdown: &Shutdown) -> Result<()> {
+        let lease = Lease::take(self, shutdown.clone()).await?;
+        let worked = Pool { runtime: self, lease: &lease, observer, shutdown }.run(|_| false).await;
+        lease.give_back().await?;
+        worked
+    }
+
+    /// Advances everything until no run has anything to do that needs no person and no later time; then hands over.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::work`].
+    pub async fn work_until_idle(&self, observer: Arc<dyn Observer>, shutdown: &Shutdown) -> Result<()> {
+        let lease = Lease::take(self, shutdown.clone()).await?;
+        let worked = Pool { runtime: self, lease: &lease, observer, shutdown }.run(|idle| idle).await;
+        lease.give_back().await?;
+        worked
+    }
+
+    /// Advances one run until `enough` says so of where it stands, or until told to stop. Another worker may do the work.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::work`]; `run.not_found`.
+    pub async fn work_on(
+        &self,
+        run: &RunKey,
+        observer: Arc<dyn Observer>,
+        shutdown: &Shutdown,
+        enough: impl Fn(&Standing) -> bool,
+    ) -> Result<Standing> {
+        let lease = Lease::take(self, shutdown.clone()).await?;
+        let mut changes = self.store.changes();
+        let stands = loop {
+            changes.mark_unchanged();
+            for claim in self.store.claim(lease.worker(), Want::Run(run.clone())).await? {
+                advance(self.clone(), lease.share(), claim, observer.clone(), shutdown.clone()).await;
+            }
+            let loaded = self.store.load(run).await?;
+            let stands = standing(&loaded.checkpoint()?);
+            let held = loaded.row.holder.is_some();
+            if shutdown.is_begun() || (!held && loaded.unread.is_empty() && enough(&stands)) {
+                break stands;
+            }
+            wait(self.store.as_ref(), &mut changes, stands.due.filter(|_| !held), shutdown).await;
+        };
+        lease.give_back().await?;
+        Ok(stands)
+    }
+}
+
+/// Waits for a hint, a due time or the stop, whichever comes first.
+async fn wait(store: &dyn Store, changes: &mut watch::Receiver<u64>, due: Option<Timestamp>, shutdown: &Shutdown) {
+    let until_due = due.map_or(LONGEST_WAIT, |due| Duration::from_millis(due.ms_since(store.now()).max(1)));
+    tokio::select! {
+        _ = changes.changed() => {}
+        () = tokio::time::sleep(until_due.min(LONGEST_WAIT)) => {}
+        () = shutdown.begun() => {}
+    }
+}
+
+/// Several runs at once.
+struct Pool<'a> {
+    runtime: &'a Runtime,
+    lease: &'a Lease,
+    observer: Arc<dyn Observer>,
+    shutdown: &'a Shutdown,
+}
+
+impl Pool<'_> {
+    /// Works until told to stop, or until `leave` says so of an idle moment.
+    async fn run(self, leave: impl Fn(bool) -> bool) -> Result<()> {
+        let store = self.runtime.store.as_ref();
+        let mut changes = store.changes();
+        let mut driven: JoinSet<()> = JoinSet::new();
+        while !self.shutdown.is_begun() {
+            changes.mark_unchanged();
+            let free = RUNS_AT_ONCE - driven.len();
+            let claims =
+                if free > 0 { store.claim(self.lease.worker(), Want::Due(free)).await? } else { Vec::new() };
+            let none = claims.is_empty();
+            for claim in claims {
+                let (runtime, observer) = (self.runtime.clone(), self.observer.clone());
+                driven.spawn(advance(runtime, self.lease.share(), claim, observer, self.shutdown.clone()));
+            }
+            if none && driven.is_empty() && leave(true) {
+                break;
+            }
+            if none || driven.len() >= RUNS_AT_ONCE {
+                tokio::select! {
+                    Some(_) = driven.join_next() => {}
+                    () = wait(store, &mut changes, None, self.shutdown) => {}
+                }
+            }
+            while driven.try_join_next().is_some() {}
+        }
+        while driven.join_next().await.is_some() {}
+        Ok(())
+    }
+}
+
+/// Advances one claimed run as far as it goes. What goes wrong stays with this run.
+async fn advance(
+    runtime: Runtime,
+    lease: lease::Shared,
+    claim: Claim,
+    observer: Arc<dyn Observer>,
+    shutdown: Shutdown,
+) {
+    let store = runtime.store.clone();
+    let back = claim.clone();
+    let task = tokio::spawn(async move { Drive::new(runtime, lease, claim, observer, shutdown).run().await });
+    let (due, crashed) = match task.await {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) if error.code() == "lease.lost" => return,
+        Ok(Err(error)) if error.code() == "store.unavailable" => (Some(store.now().plus_ms(1_000)), false),
+        // A run that can't be read or that breaks a rule is not taken up again and again.
+        Ok(Err(error)) => {
+            eprintln!("run {}: {error}", back.run.key.run);
+            (None, true)
+        }
+        Err(panic) => {
+            eprintln!("run {}: the worker panicked: {panic}", back.run.key.run);
+            (Some(store.now()), true)
+        }
+    };
+    // The claim may be gone already; then there is nothing to give back.
+    let _ = store.release(&back, due, crashed).await;
+}
