@@ -10,6 +10,7 @@
 //! - [`loaded`]: a run as it is read back: a snapshot and a bounded tail.
 //! - [`clock`]: wall time and boot time, injected.
 //! - [`changes`]: how waiting workers learn that something may have changed.
+//! - [`retention`]: which snapshots are kept.
 //! - [`memory`]: the reference implementation.
 //! - [`sqlite`]: one file, several processes.
 //! - [`conformance`]: the suite; public, so that another store can prove itself.
@@ -19,6 +20,8 @@ pub mod clock;
 pub mod conformance;
 pub mod loaded;
 pub mod memory;
+mod refusals;
+pub mod retention;
 pub mod rows;
 pub mod sqlite;
 pub mod store;
@@ -28,4 +31,5 @@ pub use clock::{Clock, SettableClock, SystemClock};
 pub use loaded::Loaded;
 pub use memory::MemoryStore;
 pub use sqlite::SqliteStore;
+
 pub use store::*;

@@ -1,2 +1,3 @@
 //! Being written.
+/// Being written.
 pub struct SqliteStore;

@@ -58,6 +58,7 @@ pub struct StartRun {
 
 /// What came of a start.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one for each start, and it is looked into at once")]
 pub enum Started {
     /// The run exists from now on, durably.
     New(RunRef),

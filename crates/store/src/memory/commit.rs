@@ -1,0 +1,131 @@
+//! Starts and transitions.
+
+use lodestep_core::rules::standing::standing;
+use lodestep_core::{Result, Timestamp, Transition};
+
+use super::state::{Run, State};
+use crate::refusals;
+use crate::retention::superfluous;
+use crate::rows::{Rows, why};
+use crate::store::{Commit, Committed, JournalRow, RequestRow, RunRef, RunRow, StartRun, Started};
+
+impl State {
+    pub(super) fn start(&mut self, start: StartRun, now: Timestamp) -> Result<Started> {
+        refusals::check_start(&start)?;
+        if let Some(run) = self.find_run(&start.key) {
+            if run.row.agent == start.agent && run.row.inputs == start.inputs {
+                return Ok(Started::Existing(run.row.clone()));
+            }
+            return Err(refusals::id_taken(&start, &run.row.agent, &run.row.inputs));
+        }
+        let unfinished = self.unfinished(&start);
+        if start.join_unfinished && !unfinished.is_empty() {
+            return Ok(Started::Unfinished(unfinished));
+        }
+        let run = self.next_ref(start.key.clone());
+        let row = first_row(&start, run.clone(), now);
+        self.by_key.insert(start.key, run.number);
+        self.runs.push(Run {
+            row,
+            journal: Vec::new(),
+            snapshots: Vec::new(),
+            inbox: Vec::new(),
+            inbox_read: 0,
+            effects: Vec::new(),
+            artifacts: Vec::new(),
+        });
+        self.append(&run, start.transition, None, false)?;
+        Ok(Started::New(run))
+    }
+
+    /// Unfinished runs of the same agent and inputs, newest first.
+    fn unfinished(&self, start: &StartRun) -> Vec<RunRow> {
+        let alike = |row: &RunRow| {
+            row.run.key.namespace == start.key.namespace && row.agent == start.agent && row.inputs == start.inputs
+        };
+        let rows = self.runs.iter().rev().map(|run| &run.row);
+        rows.filter(|row| alike(row) && !row.status.is_terminal()).cloned().collect()
+    }
+
+    pub(super) fn commit(&mut self, commit: Commit, now: Timestamp) -> Result<Committed> {
+        let rows = Rows::of(&commit.transition);
+        let after = &commit.transition.checkpoint;
+        let (read, at) = (after.inbox, after.at);
+        let run = self.run_mut(&commit.run)?;
+        let holds = run.row.holder.is_some() && run.row.epoch == commit.epoch;
+        if !holds || after.seq != run.row.seq + 1 {
+            return Err(refusals::lease_lost(&commit.run.key));
+        }
+        let cancel = run.inbox.iter().any(|letter| letter.position > read && letter.message.holds_intents());
+        if rows.has_intent && cancel {
+            return Err(refusals::cancel_unread(&commit.run.key));
+        }
+        run.row.seq = after.seq;
+        run.row.head = after.head;
+        run.row.updated_at = at;
+        run.row.status = commit.standing.status;
+        run.row.why = why(&commit.standing);
+        run.inbox_read = read;
+        if rows.has_outcome {
+            run.row.crashes = 0;
+        }
+        if commit.release {
+            run.row.crashes = run.row.crashes.saturating_sub(1);
+            run.let_go(commit.standing.due, now);
+        }
+        let committed = Committed { inbox: run.row.inbox };
+        self.append(&commit.run, commit.transition, commit.transcript, commit.snapshot)?;
+        Ok(committed)
+    }
+
+    /// Adds a transition's rows.
+    fn append(
+        &mut self,
+        run_ref: &RunRef,
+        transition: Transition,
+        transcript: Option<Vec<u8>>,
+        snapshot: bool,
+    ) -> Result<()> {
+        let rows = Rows::of(&transition);
+        let values = self.inline(transition.values);
+        let seq = transition.checkpoint.seq;
+        for (name, ordinal) in rows.opened {
+            self.requests.push(RequestRow { name, run: run_ref.clone(), ordinal, open: true });
+        }
+        let closed = |request: &RequestRow| request.run == *run_ref && rows.closed.contains(&request.name);
+        self.requests.iter_mut().filter(|request| closed(request)).for_each(|request| request.open = false);
+        let run = self.run_mut(run_ref)?;
+        run.journal.push(JournalRow { seq, envelope: transition.envelope, values: Some(values), transcript });
+        run.effects.extend(rows.effects);
+        run.artifacts.extend(rows.artifacts);
+        if snapshot {
+            run.snapshots.push((seq, transition.checkpoint.to_bytes()));
+            let seqs: Vec<u64> = run.snapshots.iter().map(|(seq, _)| *seq).collect();
+            let gone = superfluous(&seqs);
+            run.snapshots.retain(|(seq, _)| !gone.contains(seq));
+        }
+        Ok(())
+    }
+}
+
+fn first_row(start: &StartRun, run: RunRef, now: Timestamp) -> RunRow {
+    let first = &start.transition.checkpoint;
+    let standing = standing(first);
+    RunRow {
+        run,
+        agent: start.agent.clone(),
+        definition: start.definition,
+        inputs: start.inputs,
+        status: standing.status,
+        why: why(&standing),
+        due: Some(now),
+        holder: None,
+        seq: first.seq,
+        head: first.head,
+        epoch: 0,
+        crashes: 0,
+        started_at: first.started_at,
+        updated_at: first.at,
+        inbox: 0,
+    }
+}

@@ -1,0 +1,211 @@
+//! The reference implementation: everything in memory under one lock, plain enough to be checked by reading.
+//!
+//! It keeps nothing beyond its process. Workers die only by [`MemoryStore::kill`], which stands for the death of their
+//! process, or by a lease that ran out while another worker claimed.
+//!
+//! - [`state`]: what is held.
+//! - [`commit`]: starts and transitions.
+//! - [`lease`]: workers, claims, releases.
+//! - [`inbox`]: words to a run.
+//! - [`read`]: loading and listing.
+
+mod commit;
+mod inbox;
+mod lease;
+mod read;
+mod state;
+
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lodestep_core::context::Blobs;
+use lodestep_core::rules::inbox::{Message, Verdict};
+use lodestep_core::{Digest, Result, RunKey, Stored, Timestamp, ValueRef};
+use tokio::sync::watch;
+
+use crate::changes::Changes;
+use crate::clock::{Clock, SystemClock};
+use crate::loaded::Loaded;
+use crate::store::*;
+use state::State;
+
+/// A store in memory. A clone is another handle on the same store.
+#[derive(Clone)]
+pub struct MemoryStore {
+    state: Arc<Mutex<State>>,
+    clock: Arc<dyn Clock>,
+    changes: Changes,
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new(Arc::new(SystemClock))
+    }
+}
+
+impl MemoryStore {
+    /// An empty store under this clock.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { state: Arc::default(), clock, changes: Changes::default() }
+    }
+
+    /// For tests: the worker's process is dead from now on. The next claim of another worker finds out.
+    pub fn kill(&self, worker: &WorkerId) {
+        self.with(|state| {
+            if let Some(known) = state.workers.get_mut(worker) {
+                known.alive = false;
+            }
+        });
+        self.changes.notify();
+    }
+
+    /// For tests: changes a byte of a value, wherever it stands; false when there is none or it is empty.
+    pub fn damage_value(&self, digest: &Digest) -> bool {
+        self.with(|state| state.damage_value(digest))
+    }
+
+    /// For tests: erases the values of a transition, as a retention rule would.
+    pub fn erase_values(&self, run: &RunRef, seq: u64) {
+        self.with(|state| state.erase_values(run, seq));
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+        // A panic while the lock was held left a state that each method had not finished changing: none of them
+        // panics, and a test that does is over anyway.
+        act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Runs an act on the state when the future is first polled.
+    fn later<'a, T: Send + 'a>(&'a self, act: impl FnOnce(&mut State) -> Result<T> + Send + 'a) -> StoreFuture<'a, T> {
+        Box::pin(async move { self.with(act) })
+    }
+
+    /// As [`Self::later`], and says that something changed.
+    fn change<'a, T: Send + 'a>(&'a self, act: impl FnOnce(&mut State) -> Result<T> + Send + 'a) -> StoreFuture<'a, T> {
+        Box::pin(async move {
+            let result = self.with(act);
+            self.changes.notify();
+            result
+        })
+    }
+}
+
+impl Store for MemoryStore {
+    fn now(&self) -> Timestamp {
+        self.clock.wall()
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    fn enlist(&self) -> StoreFuture<'_, WorkerId> {
+        self.later(|state| Ok(state.enlist(self.clock.boot_us())))
+    }
+
+    fn renew<'a>(&'a self, worker: &'a WorkerId) -> StoreFuture<'a, u64> {
+        self.later(|state| state.renew(worker, self.clock.boot_us()))
+    }
+
+    fn retire<'a>(&'a self, worker: &'a WorkerId) -> StoreFuture<'a, ()> {
+        self.change(|state| {
+            state.retire(worker, self.now());
+            Ok(())
+        })
+    }
+
+    fn tools_lock(&self, _worker: &WorkerId) -> Option<PathBuf> {
+        None
+    }
+
+    fn start(&self, start: StartRun) -> StoreFuture<'_, Started> {
+        self.change(|state| state.start(start, self.now()))
+    }
+
+    fn claim<'a>(&'a self, worker: &'a WorkerId, want: Want) -> StoreFuture<'a, Vec<Claim>> {
+        self.later(move |state| state.claim(worker, &want, self.now(), self.clock.boot_us()))
+    }
+
+    fn commit(&self, batch: Vec<Commit>) -> Pin<Box<dyn Future<Output = Vec<Result<Committed>>> + Send + '_>> {
+        Box::pin(async move {
+            let releases = batch.iter().any(|commit| commit.release);
+            let results = self.with(|state| batch.into_iter().map(|commit| state.commit(commit, self.now())).collect());
+            if releases {
+                self.changes.notify();
+            }
+            results
+        })
+    }
+
+    fn release<'a>(&'a self, claim: &'a Claim, due: Option<Timestamp>, crashed: bool) -> StoreFuture<'a, ()> {
+        self.change(move |state| state.release(claim, due, crashed, self.now()))
+    }
+
+    fn load<'a>(&'a self, run: &'a RunKey) -> StoreFuture<'a, Loaded> {
+        self.later(|state| state.load(run))
+    }
+
+    fn unread<'a>(&'a self, run: &'a RunRef, after: u64) -> StoreFuture<'a, Vec<(u64, Message)>> {
+        self.later(move |state| Ok(state.run(run)?.unread(after)))
+    }
+
+    fn send<'a>(&'a self, run: &'a RunKey, id: &'a str, message: &'a Message) -> StoreFuture<'a, Verdict> {
+        self.change(move |state| state.send(run, id, message, self.now()))
+    }
+
+    fn put_value(&self, bytes: Vec<u8>) -> StoreFuture<'_, ValueRef> {
+        self.later(|state| Ok(state.put_value(bytes)))
+    }
+
+    fn values<'a>(&'a self, run: &'a RunRef, wanted: &'a [Stored]) -> StoreFuture<'a, Blobs> {
+        self.later(move |state| state.values(run, wanted))
+    }
+
+    fn list<'a>(&'a self, namespace: &'a str, filter: &'a Filter) -> StoreFuture<'a, Vec<RunRow>> {
+        self.later(move |state| Ok(state.list(namespace, filter)))
+    }
+
+    fn find<'a>(&'a self, namespace: &'a str, id_end: &'a str, limit: usize) -> StoreFuture<'a, Vec<RunRow>> {
+        self.later(move |state| Ok(state.find(namespace, id_end, limit)))
+    }
+
+    fn open_requests<'a>(&'a self, namespace: &'a str, limit: usize) -> StoreFuture<'a, Vec<RequestRow>> {
+        self.later(move |state| Ok(state.requests(namespace, |row| row.open).take(limit).collect()))
+    }
+
+    fn find_requests<'a>(&'a self, namespace: &'a str, name_start: &'a str) -> StoreFuture<'a, Vec<RequestRow>> {
+        self.later(move |state| {
+            Ok(state.requests(namespace, |row| row.name.to_hex().starts_with(name_start)).collect())
+        })
+    }
+
+    fn journal<'a>(&'a self, run: &'a RunRef, from: u64, limit: usize) -> StoreFuture<'a, Vec<JournalRow>> {
+        self.later(move |state| {
+            let rows = state.run(run)?.journal.iter().filter(|row| row.seq >= from);
+            Ok(rows.take(limit).cloned().collect())
+        })
+    }
+
+    fn snapshots<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Vec<(u64, Vec<u8>)>> {
+        self.later(move |state| Ok(state.run(run)?.snapshots.clone()))
+    }
+
+    fn effects<'a>(&'a self, run: &'a RunRef, same: &'a Digest) -> StoreFuture<'a, Vec<EffectRow>> {
+        self.later(move |state| {
+            let effects = state.run(run)?.effects.iter();
+            Ok(effects.filter(|effect| effect.same == *same).cloned().collect())
+        })
+    }
+
+    fn artifacts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Vec<ArtifactRow>> {
+        self.later(move |state| Ok(state.run(run)?.artifacts.clone()))
+    }
+
+    fn forget_transcripts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, u64> {
+        self.later(move |state| {
+            let journal = state.run_mut(run)?.journal.iter_mut();
+            Ok(journal.filter_map(|row| row.transcript.take()).count() as u64)
+        })
+    }
+}

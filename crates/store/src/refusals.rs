@@ -1,0 +1,109 @@
+//! What a store refuses, in the same words and under the same codes whichever store it is.
+
+use lodestep_core::rules::inbox::{MESSAGE_BYTES, Message, UNREAD_MESSAGES, Verdict};
+use lodestep_core::{Digest, Error, Result, RunKey};
+
+use crate::store::{StartRun, WorkerId};
+
+pub(crate) fn lease_lost(run: &RunKey) -> Error {
+    Error::new(
+        "lease.lost",
+        format!("run {} is not this claim's any more", run.run),
+        "nothing was stored; whoever holds it now goes on",
+    )
+}
+
+pub(crate) fn worker_lost(worker: &WorkerId) -> Error {
+    Error::new(
+        "lease.lost",
+        format!("worker {} was taken for dead and its runs were freed", worker.0),
+        "make the worker known again; nothing that it did since is lost",
+    )
+}
+
+pub(crate) fn cancel_unread(run: &RunKey) -> Error {
+    Error::new(
+        "run.cancel_unread",
+        format!("a cancel of run {} is unread: no intent is stored", run.run),
+        "read the inbox first",
+    )
+}
+
+pub(crate) fn not_found(run: &RunKey) -> Error {
+    Error::new(
+        "run.not_found",
+        format!("there is no run {} in namespace {}", run.run, run.namespace),
+        "`lodestep ls` lists the runs",
+    )
+}
+
+pub(crate) fn id_taken(start: &StartRun, agent: &str, inputs: &Digest) -> Error {
+    let how = match (agent == start.agent, *inputs == start.inputs) {
+        (false, _) => format!("is a run of agent {agent}"),
+        (true, _) => "has other inputs".to_owned(),
+    };
+    Error::new(
+        "run.id_taken",
+        format!("run {} exists and {how}", start.key.run),
+        "choose another id, or leave it out; nothing changed",
+    )
+}
+
+/// Refuses a start whose transition is not that run's first.
+pub(crate) fn check_start(start: &StartRun) -> Result<()> {
+    let first = &start.transition.checkpoint;
+    if first.seq == 1 && first.key() == start.key && first.agent == start.agent {
+        return Ok(());
+    }
+    Err(Error::new(
+        "run.illegal_event",
+        format!("a start of run {} does not hold its first transition", start.key.run),
+        "this is a fault in lodestep",
+    ))
+}
+
+/// Refuses a message that no inbox takes. Its bytes are given back, to be stored.
+pub(crate) fn check_size(message: &Message) -> Result<Vec<u8>> {
+    let bytes = message.to_bytes();
+    if bytes.len() <= MESSAGE_BYTES {
+        return Ok(bytes);
+    }
+    Err(Error::new(
+        "message.too_large",
+        format!("a message of {} bytes is more than an inbox takes ({MESSAGE_BYTES})", bytes.len()),
+        "store the bytes elsewhere and send where they are",
+    ))
+}
+
+/// Refuses a message that finds the inbox full. A cancel always has room: it is what empties an inbox that nobody
+/// reads, and a second one is never stored.
+pub(crate) fn check_room(run: &RunKey, unread: usize, message: &Message) -> Result<()> {
+    if unread < UNREAD_MESSAGES || message.holds_intents() {
+        return Ok(());
+    }
+    Err(Error::new(
+        "message.inbox_full",
+        format!("run {} has {unread} unread messages", run.run),
+        "nothing was stored; send it again once a worker has read some",
+    ))
+}
+
+/// What the sender of an id learns that was sent before.
+pub(crate) fn sent_before(id: &str, same: bool) -> Verdict {
+    if same {
+        return Verdict::AlreadyGiven("this message was sent before".to_owned());
+    }
+    Verdict::Refused(Error::new(
+        "message.id_reused",
+        format!("another message was sent under the id `{}`", id.escape_debug()),
+        "nothing changed; send it under an id of its own",
+    ))
+}
+
+pub(crate) fn value_damaged(digest: &Digest, run: &RunKey, how: &str) -> Error {
+    Error::new(
+        "store.value_damaged",
+        format!("value {digest} of run {} {how}", run.run),
+        format!("`lodestep verify {}` lists what is damaged; other runs go on", run.run),
+    )
+}
