@@ -1,2 +1,45 @@
-//! Being laid out.
-fn main() {}
+//! The `lodestep` command: a thin user of the library.
+//!
+//! # Layout
+//!
+//! - [`args`]: what can be typed.
+//! - [`commands`]: one file a command.
+//! - [`app`]: the store, the output and the hints that all commands share.
+//! - [`progress`]: what is shown while a run goes on.
+//! - [`people`]: requests as a person sees them, and their answers.
+//! - [`text`]: odd characters made visible, ids made short.
+
+mod app;
+mod args;
+mod commands;
+mod people;
+mod progress;
+mod text;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::app::App;
+use crate::args::Cli;
+
+fn main() -> ExitCode {
+    // A holder or its stub is this binary started again; it needs nothing of the rest.
+    if let Some(code) = lodestep::process::hidden_main() {
+        return code;
+    }
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().worker_threads(2).build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("error: no threads can be started: {error}");
+            return ExitCode::from(1);
+        }
+    };
+    let app = App::new(&cli);
+    let code = runtime.block_on(commands::run(&app, cli.command));
+    let code = code.unwrap_or_else(|error| app.report(&error));
+    // What is still under way in the background holds nothing that a crash would lose.
+    runtime.shutdown_background();
+    ExitCode::from(code)
+}

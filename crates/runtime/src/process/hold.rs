@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, WaitStatus};
 
 use super::protocol::{END, ERR, End, GO, How, OUT, READY, STARTED, Spec, read_spec};
 use super::pump::{Frames, Pump};
-use super::{stub, tree};
+use super::{LEDGER, stub, tree};
 
 /// The pause between two rounds of killing while the main process has not been reaped.
 const ROUND_PAUSE: Duration = Duration::from_millis(10);
@@ -49,7 +49,23 @@ fn hold() -> io::Result<()> {
         return Err(io::ErrorKind::InvalidData.into());
     }
     let end = run(&spec, input, &frames)?;
+    write_ledger(&spec, &end)?;
     send_end(&frames, &end)
+}
+
+/// For tests: what ended well is written down by someone who is not the worker, before the worker can know it.
+fn write_ledger(spec: &Spec, end: &End) -> io::Result<()> {
+    let of = |name: &str| spec.env.get(name).filter(|value| !value.is_empty());
+    let is_lookup = spec.env.contains_key("LODESTEP_LOOKUP");
+    let (Some(path), Some(tool), Some(key)) = (std::env::var_os(LEDGER), of("LODESTEP_TOOL"), of("LODESTEP_IDEMPOTENCY_KEY"))
+    else {
+        return Ok(());
+    };
+    if is_lookup || !matches!(end.how, How::Exited(0)) {
+        return Ok(());
+    }
+    let mut file = File::options().append(true).create(true).open(path)?;
+    file.write_all(format!("{tool} {key}\n").as_bytes())
 }
 
 fn take_lock(spec: &Spec) -> Result<Option<File>, String> {

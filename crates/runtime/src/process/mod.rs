@@ -60,6 +60,10 @@ pub use lock::wait_until_free;
 pub use run::Holder;
 pub use stub::exec_main;
 
+/// The environment variable that names a file in which holders write a line `TOOL KEY` for each effect that ended well:
+/// a ledger for tests, kept by processes that are not the worker.
+pub const LEDGER: &str = "LODESTEP_TEST_LEDGER";
+
 /// The hidden first argument that makes a binary a holder.
 pub const HOLD_ARGUMENT: &str = "__hold";
 /// The hidden first argument that makes a binary the stub, which becomes the tool.

@@ -86,7 +86,9 @@ impl Dispatch {
             };
             let arguments = self.arguments().await?;
             let stdin = self.with_artifacts(tool, arguments).await?;
-            Ok(self.program(tool, lookup, stdin).look_up(&self.holder()?, self.stopped()).await)
+            let mut program = self.program(tool, lookup, stdin);
+            program.identity.push(("LODESTEP_LOOKUP", "1".to_owned()));
+            Ok(program.look_up(&self.holder()?, self.stopped()).await)
         };
         asked.await.unwrap_or_else(|error: Error| LookedUp::Unknown(error.to_string()))
     }
@@ -189,6 +191,7 @@ impl Dispatch {
             timeout: Duration::from_millis(tool.timeout_ms),
             lock_file: self.lease.tools_lock.clone(),
             identity: vec![
+                ("LODESTEP_TOOL", tool.name.clone()),
                 ("LODESTEP_IDEMPOTENCY_KEY", self.action.key.clone().unwrap_or_default()),
                 ("LODESTEP_RUN", self.run.key.run.to_string()),
                 ("LODESTEP_ACTION", self.action.ordinal.to_string()),

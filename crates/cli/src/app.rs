@@ -1,0 +1,135 @@
+//! What all commands share: the store, the output, the hints.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lodestep::Runtime;
+use lodestep::core::{Error, Result};
+use lodestep::store::{SqliteStore, SystemClock};
+use serde_json::{Value, json};
+
+use crate::args::Cli;
+
+/// What was typed before the command, and how to say things.
+pub struct App {
+    store: Option<PathBuf>,
+    /// Print JSON on stdout.
+    pub json: bool,
+    by: Option<String>,
+    program: String,
+}
+
+/// The folder that holds a store when nothing is said.
+const FOLDER: &str = ".lodestep";
+
+/// The store's file in it.
+const FILE: &str = "lodestep.db";
+
+impl App {
+    /// What was typed.
+    pub fn new(cli: &Cli) -> Self {
+        let program = std::env::args().next().unwrap_or_else(|| "lodestep".to_owned());
+        Self { store: cli.store.clone(), json: cli.json, by: cli.by.clone(), program }
+    }
+
+    /// Who says it: as given, else the machine's user.
+    pub fn by(&self) -> String {
+        let user = || std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).ok();
+        self.by.clone().or_else(user).unwrap_or_else(|| "operator".to_owned())
+    }
+
+    /// The command as this binary was started, with the store if one was named.
+    pub fn command(&self, rest: &str) -> String {
+        match &self.store {
+            Some(store) => format!("{} --store {} {rest}", self.program, store.display()),
+            None => format!("{} {rest}", self.program),
+        }
+    }
+
+    /// Where the store is.
+    pub fn store_path(&self) -> PathBuf {
+        if let Some(path) = &self.store {
+            return path.clone();
+        }
+        let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+        let found = here.ancestors().map(|folder| folder.join(FOLDER).join(FILE)).find(|path| path.exists());
+        found.unwrap_or_else(|| here.join(FOLDER).join(FILE))
+    }
+
+    /// Opens the store, making it when `make` says so.
+    ///
+    /// # Errors
+    ///
+    /// `store.not_found` when there is none, and the store's own errors.
+    pub fn open(&self, make: bool) -> Result<Runtime> {
+        let path = self.store_path();
+        if !make && !path.exists() {
+            return Err(Error::new(
+                "store.not_found",
+                format!("there is no store at {}", path.display()),
+                "`lodestep run FILE` makes one; `--store` or LODESTEP_STORE names another",
+            ));
+        }
+        prepare_folder(&path)?;
+        let store = SqliteStore::open(&path, Arc::new(SystemClock))?;
+        Ok(Runtime::builder(Arc::new(store)).build())
+    }
+
+    /// Prints to stdout; a reader that has gone away is no error.
+    pub fn print(&self, text: &str) {
+        let mut out = std::io::stdout().lock();
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    }
+
+    /// Prints the text, or the JSON when that was asked for.
+    pub fn say(&self, text: &str, value: &Value) {
+        if self.json {
+            self.print(&format!("{value}\n"));
+        } else {
+            self.print(text);
+        }
+    }
+
+    /// Prints an error where it belongs, and gives its exit code.
+    pub fn report(&self, error: &Error) -> u8 {
+        if self.json {
+            let value = json!({"error": {"code": error.code(), "what": error.what(), "next": error.next()}});
+            self.print(&format!("{value}\n"));
+        } else {
+            let next = error.next().replace("`lodestep ", &format!("`{} ", self.program));
+            eprintln!("error: {} [{}]", error.what(), error.code());
+            if !next.is_empty() {
+                eprintln!("  {next}");
+            }
+        }
+        exit_code(error)
+    }
+}
+
+/// 7 for the store, 2 for what was typed or written, 1 for a refusal.
+fn exit_code(error: &Error) -> u8 {
+    match error.code() {
+        "run.unfinished" | "run.id_invalid" => 2,
+        code if code.starts_with("store.") => 7,
+        code if ["agent.", "input.", "usage.", "model."].iter().any(|kind| code.starts_with(kind)) => 2,
+        _ => 1,
+    }
+}
+
+/// The default folder is the owner's alone, and no business of version control.
+fn prepare_folder(path: &Path) -> Result<()> {
+    let folder = path.parent().filter(|folder| folder.ends_with(FOLDER));
+    let Some(folder) = folder.filter(|folder| !folder.exists()) else {
+        return Ok(());
+    };
+    let fault = |error: std::io::Error| {
+        let what = format!("{} can't be made: {error}", folder.display());
+        Error::new("store.unavailable", what, "`--store PATH` puts the store elsewhere")
+    };
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder).map_err(fault)?;
+    std::fs::write(folder.join(".gitignore"), "*\n").map_err(fault)
+}

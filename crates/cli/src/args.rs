@@ -1,0 +1,236 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// A durable execution runtime for AI agents.
+#[derive(Parser)]
+#[command(name = "lodestep", version, about, max_term_width = 100)]
+pub struct Cli {
+    /// The store's file. Without it LODESTEP_STORE, else .lodestep/lodestep.db in the nearest folder upwards, else here.
+    #[arg(long, global = true, env = "LODESTEP_STORE", hide_env_values = true, value_name = "PATH")]
+    pub store: Option<PathBuf>,
+    /// Print JSON on stdout.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Who says it, for approvals and other words to a run.
+    #[arg(long, global = true, env = "LODESTEP_USER", value_name = "NAME")]
+    pub by: Option<String>,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Run an agent from a file; an unfinished run of it goes on.
+    ///
+    /// Exits 0 completed, 1 failed, 3 waiting, 4 cancelled, 5 in doubt, 6 stopped, 2 for an error in the file.
+    #[command(after_help = "Example: lodestep run agent.toml -i topic=\"why async Rust needs Pin\"")]
+    Run(RunArgs),
+    /// Let a run go on: the only unfinished one, or one by its id.
+    #[command(after_help = "Example: lodestep resume 7k2m")]
+    Resume {
+        /// The end of the run's id.
+        run: Option<String>,
+        /// Every unfinished run.
+        #[arg(long, conflicts_with = "run")]
+        all: bool,
+        /// Wait so long after each step, to watch it.
+        #[arg(long, value_name = "DURATION", value_parser = duration)]
+        pace: Option<std::time::Duration>,
+    },
+    /// Advance everything that is due, until Ctrl-C.
+    #[command(after_help = "Example: lodestep worker --until-idle")]
+    Worker {
+        /// Leave when nothing is due now.
+        #[arg(long)]
+        until_idle: bool,
+    },
+    /// Run an agent once, then once per fault point with a crash there, and count its effects.
+    #[command(after_help = "Example: lodestep test examples/research/agent.toml")]
+    Test(TestArgs),
+    /// List runs: what needs you first.
+    #[command(after_help = "Example: lodestep ls --status waiting")]
+    Ls {
+        /// Only this status: ready, waiting, stopped, in-doubt, quarantined, completed, failed, cancelled.
+        #[arg(long)]
+        status: Vec<String>,
+        /// Only this agent's runs.
+        #[arg(long)]
+        agent: Option<String>,
+        /// At most so many.
+        #[arg(long, default_value_t = 100)]
+        limit: usize,
+    },
+    /// Show a run: its state, and what can be done now.
+    #[command(after_help = "Example: lodestep show 7k2m")]
+    Show {
+        /// The end of the run's id.
+        run: String,
+    },
+    /// Print a run's events.
+    #[command(after_help = "Example: lodestep log 7k2m --from 20")]
+    Log {
+        /// The end of the run's id.
+        run: String,
+        /// From this transition on.
+        #[arg(long, default_value_t = 1)]
+        from: u64,
+        /// At most so many transitions.
+        #[arg(long, default_value_t = 1000)]
+        limit: usize,
+    },
+    /// Approve a request by its name.
+    #[command(after_help = "Example: lodestep approve a7f3")]
+    Approve {
+        /// The start of the request's name.
+        request: String,
+        /// Other arguments, a JSON object: your own action in place of the proposed one.
+        #[arg(long, value_name = "JSON")]
+        edit: Option<String>,
+    },
+    /// Deny a request by its name.
+    #[command(after_help = "Example: lodestep deny a7f3 --reason \"not yet\"")]
+    Deny {
+        /// The start of the request's name.
+        request: String,
+        /// What the model is told.
+        #[arg(long, default_value = "")]
+        reason: String,
+    },
+    /// Answer a question by its request's name.
+    #[command(after_help = "Example: lodestep answer a7f3 \"the second one\"")]
+    Answer {
+        /// The start of the request's name.
+        request: String,
+        /// The answer; an empty one counts.
+        text: String,
+    },
+    /// Say what became of an action in doubt.
+    #[command(after_help = "Example: lodestep resolve 7k2m 14 --happened")]
+    Resolve(ResolveArgs),
+    /// List a run's effects: keys, attempts, what is known.
+    #[command(after_help = "Example: lodestep effects 7k2m")]
+    Effects {
+        /// The end of the run's id.
+        run: String,
+    },
+    /// List a run's artifacts, or print one.
+    #[command(after_help = "Example: lodestep artifacts 7k2m report.md")]
+    Artifacts {
+        /// The end of the run's id.
+        run: String,
+        /// Print this one's bytes.
+        name: Option<String>,
+        /// That version of it; the newest if nothing is said.
+        #[arg(long)]
+        version: Option<u32>,
+    },
+    /// Check a run's journal, or every run's.
+    #[command(after_help = "Example: lodestep verify")]
+    Verify {
+        /// The end of the run's id; every run without it.
+        run: Option<String>,
+    },
+    /// Cancel a run: nothing is sent from then on.
+    #[command(after_help = "Example: lodestep cancel 7k2m --reason \"wrong topic\"")]
+    Cancel {
+        /// The end of the run's id.
+        run: String,
+        /// Why.
+        #[arg(long, default_value = "")]
+        reason: String,
+    },
+    /// Let a quarantined run go on.
+    #[command(after_help = "Example: lodestep release 7k2m")]
+    Release {
+        /// The end of the run's id.
+        run: String,
+    },
+}
+
+/// Arguments of `run`.
+#[derive(Args)]
+pub struct RunArgs {
+    /// The agent file.
+    pub file: PathBuf,
+    /// An input, name=value.
+    #[arg(short, long = "input", value_name = "NAME=VALUE", value_parser = name_value)]
+    pub input: Vec<(String, String)>,
+    /// The run's id: the same id and inputs return the existing run.
+    #[arg(long)]
+    pub id: Option<String>,
+    /// Start another run even if an unfinished one of the same agent and inputs exists.
+    #[arg(long, conflicts_with = "id")]
+    pub new: bool,
+    /// Only check the file.
+    #[arg(long)]
+    pub check: bool,
+    /// Abort the process at a fault point, to see it recover: TOOL:POINT, with POINT one of accepted, reply, intent,
+    /// applied, outcome, checkpoint.
+    #[arg(long, value_name = "TOOL:POINT")]
+    pub crash_at: Option<String>,
+    /// Wait so long after each step, to watch it: 500ms, 2s.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub pace: Option<std::time::Duration>,
+}
+
+/// Arguments of `test`.
+#[derive(Args)]
+pub struct TestArgs {
+    /// The agent file.
+    pub file: PathBuf,
+    /// An input, name=value.
+    #[arg(short, long = "input", value_name = "NAME=VALUE", value_parser = name_value)]
+    pub input: Vec<(String, String)>,
+    /// Besides the fault points: so many kills at random moments.
+    #[arg(long, default_value_t = 0)]
+    pub kills: u32,
+    /// The seed of the random moments.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Only every n-th fault point.
+    #[arg(long, default_value_t = 1)]
+    pub every: usize,
+    /// Keep the trials' folders, here.
+    #[arg(long, value_name = "FOLDER")]
+    pub keep: Option<PathBuf>,
+}
+
+/// Arguments of `resolve`.
+#[derive(Args)]
+#[command(group = clap::ArgGroup::new("became").required(true).args(["happened", "retry", "abandon"]))]
+pub struct ResolveArgs {
+    /// The end of the run's id.
+    pub run: String,
+    /// The action's number.
+    pub action: u32,
+    /// It happened; this is its result.
+    #[arg(long, value_name = "RESULT", num_args = 0..=1, default_missing_value = "")]
+    pub happened: Option<String>,
+    /// It did not happen: send it again.
+    #[arg(long)]
+    pub retry: bool,
+    /// Give it up; the model is told that the outcome is unknown.
+    #[arg(long, value_name = "REASON", num_args = 0..=1, default_missing_value = "")]
+    pub abandon: Option<String>,
+}
+
+fn name_value(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn duration(text: &str) -> Result<std::time::Duration, String> {
+    let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..at].parse().map_err(|_| "write 500ms, 2s or 1m")?;
+    let unit_ms = match &text[at..] {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        _ => return Err("write 500ms, 2s or 1m".to_owned()),
+    };
+    Ok(std::time::Duration::from_millis(number.saturating_mul(unit_ms)))
+}

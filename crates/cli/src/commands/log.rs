@@ -1,0 +1,45 @@
+//! `log`: a run's events.
+
+use lodestep::core::Result;
+use lodestep::core::event::Envelope;
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::text::line;
+
+/// Prints a run's events, one a line.
+pub async fn log(app: &App, run: &str, from: u64, limit: usize) -> Result<u8> {
+    let runtime = app.open(false)?;
+    let row = runtime.find(run).await?;
+    for row in runtime.store().journal(&row.run, from, limit).await? {
+        let envelope = Envelope::from_bytes(&row.envelope)?;
+        for event in &envelope.events {
+            let value = serde_json::to_value(event).unwrap_or(Value::Null);
+            let fields = value.as_object().and_then(|object| object.values().next()).cloned().unwrap_or(Value::Null);
+            if app.json {
+                let entry = json!({"step": envelope.seq, "at": envelope.at.to_string(), "epoch": envelope.epoch,
+                    "event": event.name(), "fields": fields});
+                app.print(&format!("{entry}\n"));
+            } else {
+                let fields = line(&without_digests(&fields), 120);
+                app.print(&format!("{:<5} {}  {:<18} {fields}\n", envelope.seq, envelope.at, event.name()));
+            }
+        }
+    }
+    Ok(0)
+}
+
+/// The fields that a person reads: digests shortened, empty ones left out.
+fn without_digests(fields: &Value) -> String {
+    let Some(fields) = fields.as_object() else { return String::new() };
+    let words = fields.iter().filter_map(|(name, value)| match value {
+        Value::Null => None,
+        Value::Object(inner) if inner.contains_key("digest") && inner.contains_key("len") => {
+            Some(format!("{name}={}B", inner["len"]))
+        }
+        Value::String(text) if text.len() == 64 => Some(format!("{name}={}…", &text.get(..8)?)),
+        Value::String(text) => Some(format!("{name}={text}")),
+        other => Some(format!("{name}={other}")),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}

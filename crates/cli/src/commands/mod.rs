@@ -1,0 +1,46 @@
+//! One file a command; this one hands over to them.
+
+mod artifacts;
+mod cancel;
+mod effects;
+mod log;
+mod ls;
+mod resume;
+mod run;
+mod show;
+mod test;
+mod verify;
+mod words;
+mod worker;
+
+use lodestep::core::Result;
+use lodestep::core::rules::inbox::Word;
+
+use crate::app::App;
+use crate::args::Command;
+
+/// Runs a command; its exit code.
+///
+/// # Errors
+///
+/// Whatever could not be served.
+pub async fn run(app: &App, command: Command) -> Result<u8> {
+    match command {
+        Command::Run(args) => run::run(app, args).await,
+        Command::Resume { run, all, pace } => resume::resume(app, run, all, pace).await,
+        Command::Worker { until_idle } => worker::worker(app, until_idle).await,
+        Command::Test(args) => test::test(app, args).await,
+        Command::Ls { status, agent, limit } => ls::ls(app, status, agent, limit).await,
+        Command::Show { run } => show::show(app, &run).await,
+        Command::Log { run, from, limit } => log::log(app, &run, from, limit).await,
+        Command::Approve { request, edit } => words::approve(app, &request, edit).await,
+        Command::Deny { request, reason } => words::deny(app, &request, reason).await,
+        Command::Answer { request, text } => words::answer(app, &request, text).await,
+        Command::Resolve(args) => words::resolve(app, args).await,
+        Command::Effects { run } => effects::effects(app, &run).await,
+        Command::Artifacts { run, name, version } => artifacts::artifacts(app, &run, name, version).await,
+        Command::Verify { run } => verify::verify(app, run).await,
+        Command::Cancel { run, reason } => cancel::cancel(app, &run, reason).await,
+        Command::Release { run } => words::to_run(app, &run, Word::Release, "released").await,
+    }
+}

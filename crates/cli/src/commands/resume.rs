@@ -1,0 +1,63 @@
+//! `resume`: let a run go on.
+
+use std::time::Duration;
+
+use lodestep::core::ids::DEFAULT_NAMESPACE;
+use lodestep::core::rules::inbox::{Verdict, Word};
+use lodestep::core::rules::standing::Status;
+use lodestep::core::{Error, Result};
+use lodestep::store::{Filter, RunRow};
+use lodestep::Runtime;
+
+use crate::app::App;
+use crate::commands::run::{exit_code, follow};
+use crate::text::short_id;
+
+/// Goes on with one run, or with all.
+pub async fn resume(app: &App, run: Option<String>, all: bool, pace: Option<Duration>) -> Result<u8> {
+    let runtime = app.open(false)?;
+    let rows = match run {
+        Some(id_end) => vec![runtime.find(&id_end).await?],
+        None => unfinished(&runtime).await?,
+    };
+    match rows.as_slice() {
+        [] => Err(Error::new("run.none_unfinished", "no run of this store is unfinished", "`lodestep ls` lists all")),
+        [row] => go_on(app, &runtime, row, pace).await,
+        rows if all => {
+            let mut code = 0;
+            for row in rows {
+                code = code.max(go_on(app, &runtime, row, pace).await?);
+            }
+            Ok(code)
+        }
+        rows => {
+            let ids: Vec<&str> = rows.iter().map(|row| row.run.key.run.as_str()).collect();
+            let listed: Vec<String> =
+                ids.iter().zip(rows).map(|(id, row)| format!("{} ({}, {})", short_id(id, &ids), row.agent, row.status.as_str())).collect();
+            let what = format!("{} runs are unfinished: {}", rows.len(), listed.join(", "));
+            Err(Error::new("run.unfinished", what, "name one, or give --all"))
+        }
+    }
+}
+
+async fn unfinished(runtime: &Runtime) -> Result<Vec<RunRow>> {
+    let statuses = Status::ALL.into_iter().filter(|status| !status.is_terminal()).collect();
+    let filter = Filter { statuses, agent: None, limit: Some(1_000) };
+    runtime.store().list(DEFAULT_NAMESPACE, &filter).await
+}
+
+async fn go_on(app: &App, runtime: &Runtime, row: &RunRow, pace: Option<Duration>) -> Result<u8> {
+    let id = short_id(row.run.key.run.as_str(), &[]);
+    if row.status.is_terminal() {
+        app.print(&format!("run {id} is {}\n", row.status.as_str()));
+        return Ok(exit_code(row.status));
+    }
+    if matches!(row.status, Status::Stopped | Status::Quarantined) {
+        match runtime.send(&row.run.key, &app.by(), Word::Resume).await? {
+            Verdict::Refused(error) => return Err(error),
+            Verdict::Accepted | Verdict::AlreadyGiven(_) => {}
+        }
+    }
+    eprintln!("going on with {id} at step {}", row.seq);
+    follow(app, runtime, &row.run.key, pace).await
+}

@@ -1,0 +1,195 @@
+//! `run`: start an agent, or go on with its unfinished run; stay until it ends or needs what this terminal can't give.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lodestep::core::rules::inbox::Verdict;
+use lodestep::core::rules::standing::{Reason, Standing, Status};
+use lodestep::core::{Error, Result, RunId, RunKey};
+use lodestep::store::{RunRow, Started};
+use lodestep::worker::Shutdown;
+use lodestep::{Runtime, Start, agent::AgentFile, fault, inspect};
+use serde_json::json;
+
+use crate::app::App;
+use crate::args::RunArgs;
+use crate::commands::show;
+use crate::people;
+use crate::progress::Progress;
+use crate::text::{line, short_id};
+
+/// Runs an agent file.
+pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
+    let file = AgentFile::load(&args.file).map_err(Error::from)?;
+    if let Some(point) = &args.crash_at {
+        fault::check(point).map_err(|fault| Error::new("usage.crash_at", fault, ""))?;
+    }
+    let here = std::env::current_dir().unwrap_or_default();
+    let inputs = file.inputs(&args.input, &here)?;
+    if args.check {
+        let tools: Vec<&str> = file.definition.tools.iter().map(|tool| tool.name.as_str()).collect();
+        let text = format!("{}: ok. Agent {}, tools {}\n", args.file.display(), file.definition.name, tools.join(", "));
+        app.say(&text, &json!({"ok": true, "agent": file.definition.name, "definition": file.definition.digest(), "tools": tools}));
+        return Ok(0);
+    }
+    if let Some(point) = args.crash_at {
+        return crash_at(&point);
+    }
+    missing_secrets(&file)?;
+    let runtime = app.open(true)?;
+    let id = args.id.as_deref().map(RunId::parse).transpose()?;
+    let join_unfinished = !args.new && id.is_none();
+    let definition = file.definition.clone();
+    let digest = definition.digest();
+    let started = runtime.start(Start { definition, inputs, id, join_unfinished }).await?;
+    let key = match started {
+        Started::New(run) => {
+            eprintln!("run {} started", short_id(run.key.run.as_str(), &[]));
+            run.key
+        }
+        Started::Existing(row) => going_on(&row, &digest, "--id names it"),
+        Started::Unfinished(rows) => match rows.as_slice() {
+            [row] => going_on(row, &digest, "--new starts another"),
+            rows => return Err(several(rows)),
+        },
+    };
+    follow(app, &runtime, &key, args.pace).await
+}
+
+/// The armed point is read from the environment, once: this process becomes one that has it.
+fn crash_at(point: &str) -> Result<u8> {
+    let fault = |error: std::io::Error| Error::new("usage.crash_at", format!("can't start again: {error}"), "");
+    let program = std::env::current_exe().map_err(fault)?;
+    let mut rest: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
+    if let Some(at) = rest.iter().position(|word| word == "--crash-at") {
+        rest.drain(at..(at + 2).min(rest.len()));
+    }
+    rest.retain(|word| !word.to_string_lossy().starts_with("--crash-at="));
+    let mut command = std::process::Command::new(program);
+    command.args(rest).env(fault::CRASH_AT, point);
+    #[cfg(unix)]
+    return Err(fault(std::os::unix::process::CommandExt::exec(&mut command)));
+    #[cfg(not(unix))]
+    return command.status().map_err(fault).map(|status| status.code().unwrap_or(1) as u8);
+}
+
+fn missing_secrets(file: &AgentFile) -> Result<()> {
+    let missing: Vec<&str> = file.secrets.iter().map(String::as_str).filter(|name| std::env::var_os(name).is_none()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let what = format!("environment variables that the agent needs are not set: {}", missing.join(", "));
+    Err(Error::new("agent.secret_missing", what, "set them and type the command again"))
+}
+
+fn going_on(row: &RunRow, digest: &lodestep::core::Digest, other: &str) -> Arc<RunKey> {
+    let id = short_id(row.run.key.run.as_str(), &[]);
+    eprintln!("going on with {id} at step {}; {other}", row.seq);
+    if row.definition != *digest {
+        eprintln!("  the agent file has changed since; the run goes on with its own definition");
+    }
+    row.run.key.clone()
+}
+
+fn several(rows: &[RunRow]) -> Error {
+    let ids: Vec<&str> = rows.iter().map(|row| row.run.key.run.as_str()).collect();
+    let listed: Vec<String> =
+        rows.iter().map(|row| format!("{} ({}, step {})", short_id(row.run.key.run.as_str(), &ids), row.status.as_str(), row.seq)).collect();
+    let what = format!("this agent has {} unfinished runs with these inputs: {}", rows.len(), listed.join(", "));
+    Error::new("run.unfinished", what, "`lodestep resume RUN` goes on with one, `--new` starts another")
+}
+
+/// Works on a run, asks at this terminal, and says at the end where it stands.
+pub async fn follow(app: &App, runtime: &Runtime, key: &RunKey, pace: Option<Duration>) -> Result<u8> {
+    let shutdown = interruptible();
+    let observer = Arc::new(Progress::new(pace, false));
+    loop {
+        let stands = runtime.work_on(key, observer.clone(), &shutdown, is_enough).await?;
+        let opened = inspect::open(runtime.store(), key).await?;
+        if shutdown.is_begun() {
+            let id = short_id(key.run.as_str(), &[]);
+            eprintln!("handed over at step {}; {} goes on", opened.row.seq, app.command(&format!("resume {id}")));
+            return Ok(130);
+        }
+        if stands.status == Status::Waiting
+            && let Some(word) = tokio::task::block_in_place(|| people::ask_here(&opened))
+        {
+            if let Verdict::Refused(error) = runtime.send(key, &app.by(), word).await? {
+                app.report(&error);
+            }
+            continue;
+        }
+        return Ok(report(app, &opened, &stands));
+    }
+}
+
+/// Is there nothing that this process could do by waiting a little?
+pub fn is_enough(stands: &Standing) -> bool {
+    let by_itself = |reason: &Reason| matches!(reason, Reason::Retry { .. } | Reason::Provider { .. } | Reason::Cancelling);
+    match stands.status {
+        Status::Ready => false,
+        Status::Waiting => !stands.reasons.iter().any(by_itself),
+        Status::InDoubt => !stands.reasons.iter().any(by_itself),
+        _ => true,
+    }
+}
+
+/// The first Ctrl-C or SIGTERM hands over; a second one exits at once.
+pub fn interruptible() -> Shutdown {
+    let shutdown = Shutdown::default();
+    let begun = shutdown.clone();
+    tokio::spawn(async move {
+        stop_signal().await;
+        eprintln!("\nstopping: what is under way may end, then the run is handed over (again: at once)");
+        begun.begin();
+        stop_signal().await;
+        std::process::exit(130);
+    });
+    shutdown
+}
+
+async fn stop_signal() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+            return;
+        }
+    }
+    let _ = tokio::signal::ctrl_c().await;
+}
+
+/// Says where a run stands; the exit code.
+fn report(app: &App, opened: &inspect::Opened, stands: &Standing) -> u8 {
+    if app.json {
+        app.print(&format!("{}\n", show::as_json(opened)));
+        return exit_code(stands.status);
+    }
+    let id = short_id(opened.row.run.key.run.as_str(), &[]).to_owned();
+    eprintln!();
+    app.print(&format!("run {id} is {}{}\n", stands.status.as_str(), show::because(opened)));
+    if stands.status == Status::Waiting {
+        app.print(&people::hints(app, opened));
+    }
+    for name in opened.checkpoint.artifacts.keys().filter(|_| stands.status.is_terminal()) {
+        app.print(&format!("  {}\n", line(&app.command(&format!("artifacts {id} {name}")), 200)));
+    }
+    app.print(&show::acts(app, opened));
+    exit_code(stands.status)
+}
+
+/// The exit code of a status.
+pub fn exit_code(status: Status) -> u8 {
+    match status {
+        Status::Completed => 0,
+        Status::Failed => 1,
+        Status::Ready | Status::Waiting => 3,
+        Status::Cancelled => 4,
+        Status::InDoubt | Status::Quarantined => 5,
+        Status::Stopped => 6,
+    }
+}

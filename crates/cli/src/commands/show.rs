@@ -1,0 +1,214 @@
+//! `show`: a run's checkpoint, and what can be done now.
+
+use lodestep::core::Result;
+use lodestep::core::checkpoint::{ActionState, How, Phase};
+use lodestep::core::event::{Evidence, Gate};
+use lodestep::core::reference::with_inputs;
+use lodestep::core::rules::completion::is_self_declared;
+use lodestep::core::rules::standing::Status;
+use lodestep::inspect::{self, Opened};
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::commands::ls;
+use crate::people;
+use crate::text::{line, short_id, visible};
+
+/// Shows a run.
+pub async fn show(app: &App, run: &str) -> Result<u8> {
+    let runtime = app.open(false)?;
+    let row = runtime.find(run).await?;
+    let opened = inspect::open(runtime.store(), &row.run.key).await?;
+    if app.json {
+        app.print(&format!("{}\n", as_json(&opened)));
+        return Ok(0);
+    }
+    let mut text = heading(&opened);
+    section(&mut text, "objective", &visible(&with_inputs(&opened.definition.objective, &opened.inputs), true));
+    section(&mut text, "inputs", &inputs(&opened));
+    section(&mut text, "plan", &plan(&opened));
+    section(&mut text, "pending", &pending(&opened));
+    section(&mut text, "recent", &recent(&opened));
+    section(&mut text, "artifacts", &artifacts(&opened));
+    section(&mut text, "notes", &notes(&opened));
+    section(&mut text, "errors", &errors(&opened));
+    section(&mut text, "quotas", &quotas(&opened));
+    let requests = people::hints(app, &opened);
+    section(&mut text, "requests", &requests);
+    text.push_str(&format!("\nstep {}  head {}\n", opened.checkpoint.seq, opened.checkpoint.head));
+    text.push_str(&acts(app, &opened));
+    app.print(&text);
+    Ok(0)
+}
+
+fn section(text: &mut String, title: &str, body: &str) {
+    if !body.trim().is_empty() {
+        text.push_str(&format!("\n{title}\n"));
+        for line in body.trim_end().lines() {
+            text.push_str(&format!("  {line}\n"));
+        }
+    }
+}
+
+fn heading(opened: &Opened) -> String {
+    let row = &opened.row;
+    let status = if row.holder.is_some() { "running" } else { opened.standing.status.as_str() };
+    format!(
+        "run {}  agent {}  {status}{}\nstarted {}  last step {}\n",
+        row.run.key.run,
+        row.agent,
+        because(opened),
+        row.started_at,
+        row.updated_at
+    )
+}
+
+/// Why a run is where it is, in words.
+pub fn because(opened: &Opened) -> String {
+    let reasons = lodestep::store::rows::why(&opened.standing);
+    let text = match &opened.checkpoint.phase {
+        Phase::Stopped { text, .. } | Phase::Ended { text, .. } => opened.text(text),
+        Phase::Active | Phase::Cancelling { .. } => String::new(),
+    };
+    match (reasons.is_empty(), text.is_empty()) {
+        (true, true) => String::new(),
+        (false, true) => format!(": {reasons}"),
+        (true, false) => format!(": {}", line(&text, 300)),
+        (false, false) => format!(": {reasons} ({})", line(&text, 300)),
+    }
+}
+
+fn inputs(opened: &Opened) -> String {
+    let inputs = opened.inputs.as_object().into_iter().flatten();
+    inputs.map(|(name, value)| format!("{name}: {}\n", line(&plain(value), 200))).collect()
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn plan(opened: &Opened) -> String {
+    let rows = opened.checkpoint.plan.iter().map(|milestone| {
+        let fixed = opened.definition.milestones.iter().find(|fixed| fixed.id == milestone.id);
+        let title = match (fixed, &milestone.title) {
+            (Some(fixed), _) => fixed.title.clone(),
+            (None, Some(title)) => opened.text(title),
+            (None, None) => String::new(),
+        };
+        let evidence = match &milestone.reached {
+            None => String::new(),
+            Some(Evidence::Action(ordinal)) => format!("  (action {ordinal})"),
+            Some(Evidence::Artifact(name, version)) => format!("  (artifact {name}, version {version})"),
+            Some(Evidence::Declared) => "  (self-declared)".to_owned(),
+        };
+        let mark = if milestone.reached.is_some() { 'x' } else { ' ' };
+        format!("[{mark}] {}: {}{evidence}\n", milestone.id, line(&title, 100))
+    });
+    let mut text: String = rows.collect();
+    if is_self_declared(&opened.definition) {
+        text.push_str("completion is self-declared: the file names no evidence that the runtime checks\n");
+    }
+    text
+}
+
+fn pending(opened: &Opened) -> String {
+    let rows = opened.checkpoint.pending.values().map(|action| {
+        let state = match &action.state {
+            ActionState::Gated { gate: Gate::Approval(request) } => format!("waits for approval {}", people::short(request)),
+            ActionState::Gated { gate: Gate::Answer(request) } => format!("waits for answer {}", people::short(request)),
+            ActionState::Gated { gate: Gate::Same(of) } => format!("waits for action {of}, which is the same"),
+            ActionState::Gated { gate: Gate::Siblings } => "is judged when its siblings are settled".to_owned(),
+            ActionState::Gated { gate: Gate::Open } | ActionState::Ready { .. } => "is about to be done".to_owned(),
+            ActionState::Open { attempt, .. } => format!("attempt {attempt} is under way"),
+            ActionState::LookUp { not_before, .. } => format!("is looked up at {not_before}"),
+            ActionState::Doubt { text, .. } => format!("IN DOUBT: {}", line(&opened.text(text), 100)),
+        };
+        format!("{}  {}  {state}\n", action.ordinal, action.tool)
+    });
+    rows.collect()
+}
+
+fn recent(opened: &Opened) -> String {
+    let mut text = String::new();
+    for (tool, counts) in &opened.checkpoint.older {
+        text.push_str(&format!("earlier: {tool} {} done, {} not\n", counts.done, counts.not_done));
+    }
+    for settled in opened.checkpoint.recent.iter().rev().take(10).rev() {
+        let how = match settled.how {
+            How::Done => "done".to_owned(),
+            How::Refused(kind) => format!("refused ({kind:?})"),
+            How::Denied(why) => format!("denied ({why:?})"),
+            other => format!("{other:?}").to_lowercase(),
+        };
+        let arguments = line(&opened.text(&settled.arguments), 60);
+        text.push_str(&format!("{}  {} {arguments}  {how}\n", settled.ordinal, line(&settled.tool, 64)));
+    }
+    text
+}
+
+fn artifacts(opened: &Opened) -> String {
+    let rows = opened.checkpoint.artifacts.iter();
+    rows.map(|(name, artifact)| format!("{name}  version {}  {} bytes\n", artifact.version, artifact.content.len)).collect()
+}
+
+fn notes(opened: &Opened) -> String {
+    let rows = opened.checkpoint.notes.iter();
+    rows.map(|(key, note)| format!("{key}  {} bytes  {}\n", note.len, line(&opened.text(note), 80))).collect()
+}
+
+fn errors(opened: &Opened) -> String {
+    let rows = opened.checkpoint.errors.iter();
+    rows.map(|error| format!("{}  {:?}  {}\n", error.at, error.kind, line(&opened.text(&error.text), 100))).collect()
+}
+
+fn quotas(opened: &Opened) -> String {
+    let quota = &opened.checkpoint.quota;
+    let used = &quota.used;
+    let mut text = format!(
+        "used: {} model calls, {} tool calls, {} tokens in, {} out\n",
+        used.model_calls, used.tool_calls, used.input_tokens, used.output_tokens
+    );
+    for row in quota.remaining() {
+        text.push_str(&format!("{}: {} of {} left\n", row.quota, row.left, row.limit));
+    }
+    text
+}
+
+/// The commands that apply now.
+pub fn acts(app: &App, opened: &Opened) -> String {
+    let id = short_id(opened.row.run.key.run.as_str(), &[]);
+    let mut commands: Vec<String> = Vec::new();
+    for action in opened.checkpoint.pending.values() {
+        if matches!(action.state, ActionState::Doubt { .. } | ActionState::LookUp { .. }) {
+            commands.push(format!("resolve {id} {} --happened | --retry | --abandon", action.ordinal));
+        }
+    }
+    match opened.standing.status {
+        Status::Ready | Status::Waiting | Status::InDoubt => commands.extend([format!("resume {id}"), format!("cancel {id}")]),
+        Status::Stopped => commands.extend([format!("resume {id}"), format!("cancel {id}")]),
+        Status::Quarantined => commands.extend([format!("release {id}"), format!("cancel {id}")]),
+        Status::Completed | Status::Failed | Status::Cancelled => {
+            commands.extend([format!("show {id}"), format!("effects {id}"), format!("verify {id}")]);
+        }
+    }
+    let lines: String = commands.iter().map(|command| format!("  {}\n", app.command(command))).collect();
+    format!("now:\n{lines}")
+}
+
+/// A run as JSON.
+pub fn as_json(opened: &Opened) -> Value {
+    let requests: Vec<Value> = people::open_requests(opened)
+        .into_iter()
+        .map(|(action, request, approval)| people::as_json(opened, action, request, approval))
+        .collect();
+    let text = match &opened.checkpoint.phase {
+        Phase::Stopped { text, .. } | Phase::Ended { text, .. } => Value::String(opened.text(text)),
+        Phase::Active | Phase::Cancelling { .. } => Value::Null,
+    };
+    json!({
+        "run": ls::as_json(&opened.row), "status": opened.standing.status, "reasons": opened.standing.reasons, "text": text,
+        "objective": with_inputs(&opened.definition.objective, &opened.inputs), "inputs": opened.inputs,
+        "requests": requests, "unread": opened.unread.len(), "checkpoint": opened.checkpoint,
+        "state_digest": opened.checkpoint.state_digest(), "self_declared": is_self_declared(&opened.definition),
+    })
+}

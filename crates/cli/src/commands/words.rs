@@ -1,0 +1,138 @@
+//! Words to a run: approve, deny, answer, resolve, release.
+
+use lodestep::core::effect::sameness;
+use lodestep::core::ids::DEFAULT_NAMESPACE;
+use lodestep::core::json::{canonical, parse_strict};
+use lodestep::core::rules::inbox::{Became, Verdict, Word};
+use lodestep::core::{Error, Ordinal, Result, RunKey};
+use lodestep::store::RequestRow;
+use lodestep::tools::schema::Schemas;
+use lodestep::{Runtime, inspect};
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::args::ResolveArgs;
+use crate::text::short_id;
+
+/// Approves a request, as it is or with other arguments.
+pub async fn approve(app: &App, name: &str, edit: Option<String>) -> Result<u8> {
+    let runtime = app.open(false)?;
+    let row = request(&runtime, name).await?;
+    let word = match edit {
+        None => Word::Approve { request: row.name },
+        Some(text) => edited(&runtime, &row, &text).await?,
+    };
+    say(app, &runtime, &row.run.key, word, "approved").await
+}
+
+/// An edit is checked as a model's call is, before it is said.
+async fn edited(runtime: &Runtime, row: &RequestRow, text: &str) -> Result<Word> {
+    let invalid = |what: String| Error::new("usage.edit", what, "give one JSON object with all arguments");
+    let arguments = parse_strict(text).map_err(|fault| invalid(format!("the edit is {fault}")))?;
+    let opened = inspect::open(runtime.store(), &row.run.key).await?;
+    let action = opened.checkpoint.pending.get(&row.ordinal);
+    let Some(tool) = action.and_then(|action| opened.definition.tool(&action.tool)) else {
+        // It is over; the run itself says what happened.
+        return Ok(Word::ApproveEdited { request: row.name, arguments: canonical(&arguments), same: None });
+    };
+    let shown = opened.json(&action.map(|action| action.arguments).unwrap_or(opened.checkpoint.inputs));
+    let plain = unpinned(&arguments);
+    Schemas::of(&opened.definition).check(tool, &plain).map_err(|fault| invalid(format!("the edit doesn't fit: {fault}")))?;
+    let arguments = pinned_again(arguments, &shown);
+    let same = sameness(&tool.name, &arguments, tool.same_by.as_deref());
+    Ok(Word::ApproveEdited { request: row.name, arguments: canonical(&arguments), same: Some(same) })
+}
+
+/// Arguments as their schema knows them: an artifact by its name.
+fn unpinned(arguments: &Value) -> Value {
+    let Some(object) = arguments.as_object() else { return arguments.clone() };
+    let name = |value: &Value| value.get("artifact").filter(|_| value.get("digest").is_some()).cloned();
+    object.iter().map(|(key, value)| (key.clone(), name(value).unwrap_or_else(|| value.clone()))).collect()
+}
+
+/// An artifact that is named as before stays pinned to the bytes that were seen.
+fn pinned_again(mut arguments: Value, shown: &Value) -> Value {
+    for (name, pinned) in shown.as_object().into_iter().flatten() {
+        let same = pinned.get("artifact").is_some() && arguments.get(name) == pinned.get("artifact");
+        if same {
+            arguments[name.as_str()] = pinned.clone();
+        }
+    }
+    arguments
+}
+
+/// Denies a request.
+pub async fn deny(app: &App, name: &str, reason: String) -> Result<u8> {
+    let runtime = app.open(false)?;
+    let row = request(&runtime, name).await?;
+    say(app, &runtime, &row.run.key, Word::Deny { request: row.name, reason }, "denied").await
+}
+
+/// Answers a question.
+pub async fn answer(app: &App, name: &str, value: String) -> Result<u8> {
+    let runtime = app.open(false)?;
+    let row = request(&runtime, name).await?;
+    say(app, &runtime, &row.run.key, Word::Answer { request: row.name, value }, "answered").await
+}
+
+/// Says what became of an action in doubt.
+pub async fn resolve(app: &App, args: ResolveArgs) -> Result<u8> {
+    let runtime = app.open(false)?;
+    let row = runtime.find(&args.run).await?;
+    let became = match (args.happened, args.abandon) {
+        (Some(result), _) => Became::Happened(result.into_bytes()),
+        (None, Some(reason)) => Became::Abandoned(reason),
+        (None, None) => Became::SendAgain,
+    };
+    let word = Word::Resolve { ordinal: Ordinal(args.action), became };
+    say(app, &runtime, &row.run.key, word, "resolved").await
+}
+
+/// Says a word to the run of an id.
+pub async fn to_run(app: &App, run: &str, word: Word, done: &str) -> Result<u8> {
+    let runtime = app.open(false)?;
+    let row = runtime.find(run).await?;
+    say(app, &runtime, &row.run.key, word, done).await
+}
+
+/// The one request whose name begins so.
+async fn request(runtime: &Runtime, name: &str) -> Result<RequestRow> {
+    let wanted = name.trim().to_lowercase();
+    let hex = !wanted.is_empty() && wanted.chars().all(|c| c.is_ascii_hexdigit());
+    let mut found = if hex { runtime.store().find_requests(DEFAULT_NAMESPACE, &wanted).await? } else { Vec::new() };
+    let open: Vec<&RequestRow> = found.iter().filter(|row| row.open).collect();
+    if let [only] = open.as_slice() {
+        return Ok((*only).clone());
+    }
+    if found.len() == 1 {
+        return Ok(found.remove(0));
+    }
+    let listed = |rows: &[RequestRow]| {
+        let names = rows.iter().map(|row| row.name.to_hex()[..8].to_owned());
+        names.collect::<Vec<_>>().join(", ")
+    };
+    if found.is_empty() {
+        let open = runtime.store().open_requests(DEFAULT_NAMESPACE, 10).await?;
+        let next = if open.is_empty() { "no request is open".to_owned() } else { format!("open are: {}", listed(&open)) };
+        return Err(Error::new("request.not_found", format!("no request's name begins with `{}`", name.escape_default()), next));
+    }
+    let what = format!("`{name}` begins more than one request's name: {}", listed(&found));
+    Err(Error::new("request.ambiguous", what, "give more of the name"))
+}
+
+async fn say(app: &App, runtime: &Runtime, run: &RunKey, word: Word, done: &str) -> Result<u8> {
+    let id = short_id(run.run.as_str(), &[]);
+    match runtime.send(run, &app.by(), word).await? {
+        Verdict::Accepted => {
+            let hint = app.command(&format!("resume {id}"));
+            let text = format!("{done}; run {id} goes on as soon as a worker is there (`{hint}` is one)\n");
+            app.say(&text, &json!({"verdict": "accepted", "run": run.run}));
+            Ok(0)
+        }
+        Verdict::AlreadyGiven(happened) => {
+            app.say(&format!("already given: {happened}\n"), &json!({"verdict": "already_given", "run": run.run, "happened": happened}));
+            Ok(0)
+        }
+        Verdict::Refused(error) => Err(error),
+    }
+}

@@ -1,0 +1,137 @@
+//! What is shown while a run goes on: a line for each thing that happened, on stderr.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use lodestep::core::checkpoint::Checkpoint;
+use lodestep::core::event::{Ending, ErrorKind, SettledBy};
+use lodestep::core::{Digest, Event, Ordinal, RunKey};
+use lodestep::observe::Observer;
+use serde_json::Value;
+
+use crate::text::{compact, line};
+
+/// Prints progress.
+pub struct Progress {
+    pace: Option<Duration>,
+    several: bool,
+    names: Mutex<BTreeMap<(RunKey, Ordinal), String>>,
+}
+
+impl Progress {
+    /// Progress of one run, or of several that are told apart; each step waits for `pace`.
+    pub fn new(pace: Option<Duration>, several: bool) -> Self {
+        Self { pace, several, names: Mutex::default() }
+    }
+
+    fn names(&self) -> std::sync::MutexGuard<'_, BTreeMap<(RunKey, Ordinal), String>> {
+        self.names.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// What an event is worth telling.
+    fn describe(&self, run: &RunKey, event: &Event, values: &[Vec<u8>], after: &Checkpoint) -> Option<String> {
+        let text = |digest: &Digest| {
+            let bytes = values.iter().find(|bytes| Digest::of(bytes) == *digest)?;
+            Some(line(&String::from_utf8_lossy(bytes), 100))
+        };
+        match event {
+            Event::ActionProposed(event) => {
+                let arguments = values.iter().find(|bytes| Digest::of(bytes) == event.arguments.digest);
+                let name = format!("{}{}", event.tool, arguments.map(|bytes| summary(bytes)).unwrap_or_default());
+                let shown = event.class.is_repeatable() || event.tool == "ask";
+                self.names().insert((run.clone(), event.ordinal), name.clone());
+                (!shown).then(|| format!("proposes {name}"))
+            }
+            Event::ActionFinished(event) => {
+                let name = self.names().remove(&(run.clone(), event.ordinal));
+                let name = name.unwrap_or_else(|| format!("action {}", event.ordinal));
+                let how = match (event.ok, event.by) {
+                    (true, SettledBy::Lookup) => " (found by its lookup)",
+                    (true, SettledBy::SameEffect) => " (done before; not repeated)",
+                    (true, SettledBy::LateReport) => " (reported late)",
+                    (true, _) => "",
+                    (false, _) => " failed",
+                };
+                let why = if event.ok { None } else { text(&event.result.digest) };
+                Some(format!("{name}{how}{}", why.map(|why| format!(": {why}")).unwrap_or_default()))
+            }
+            Event::ActionRefused(event) => {
+                Some(format!("{} refused: {}", event.tool, text(&event.text.digest).unwrap_or_default()))
+            }
+            Event::AttemptUnknown(event) => {
+                Some(format!("outcome of action {} unknown: {}", event.ordinal, text(&event.text.digest).unwrap_or_default()))
+            }
+            Event::CallLost(_) => Some("a reply was lost; it is asked again and charged".to_owned()),
+            Event::CallFailed(event) => Some(format!("model: {}", text(&event.text.digest).unwrap_or_default())),
+            Event::ErrorLogged(event) if event.kind == ErrorKind::Reply => {
+                Some(format!("reply: {}", text(&event.text.digest).unwrap_or_default()))
+            }
+            Event::ActionApproved(event) => Some(format!("action {} approved by {}", event.ordinal, event.by)),
+            Event::ActionDenied(event) => Some(format!("action {}: {}", event.ordinal, text(&event.text.digest)?)),
+            Event::RunStopped(event) => Some(format!("stopped: {}", text(&event.text.digest).unwrap_or_default())),
+            Event::CancelRequested(event) => Some(format!("cancelled by {}", event.by)),
+            Event::HandedOver(_) => Some("handed over".to_owned()),
+            Event::RunEnded(event) => Some(match event.ending {
+                Ending::Completed => format!("completed after {} decisions", after.model.decisions),
+                Ending::Failed => "failed".to_owned(),
+                Ending::Cancelled => "cancelled".to_owned(),
+            }),
+            _ => None,
+        }
+    }
+}
+
+impl Observer for Progress {
+    fn committed(&self, run: &RunKey, events: &[Event], values: &[Vec<u8>], after: &Checkpoint) {
+        let told: Vec<String> = events.iter().filter_map(|event| self.describe(run, event, values, after)).collect();
+        let tail = state(after);
+        for what in &told {
+            let id = run.run.as_str();
+            let who = if self.several { format!("{}  ", &id[id.len().saturating_sub(6)..]) } else { String::new() };
+            eprintln!("{who}step {:<4} {:<60} {tail}", after.seq, line(what, 110));
+        }
+        if let Some(pace) = self.pace.filter(|_| !told.is_empty()) {
+            std::thread::sleep(pace);
+        }
+    }
+}
+
+fn state(after: &Checkpoint) -> String {
+    let reached = after.plan.iter().filter(|milestone| milestone.reached.is_some()).count();
+    let plan = if after.plan.is_empty() { String::new() } else { format!("milestones {reached}/{}  ", after.plan.len()) };
+    let used = &after.quota.used;
+    let money = match after.quota.limits.usd_micro {
+        Some(limit) => format!("  ${:.2} of ${:.2}", used.usd_micro as f64 / 1e6, limit as f64 / 1e6),
+        None => String::new(),
+    };
+    format!("{plan}{} tok{money}", compact(used.total_tokens()))
+}
+
+/// The arguments in a few words: for a range of lines as `name:from-to`, else the short values.
+fn summary(arguments: &[u8]) -> String {
+    let Ok(Value::Object(arguments)) = serde_json::from_slice::<Value>(arguments) else {
+        return String::new();
+    };
+    let text = |name: &str| arguments.get(name).and_then(Value::as_str);
+    let number = |name: &str| arguments.get(name).and_then(Value::as_f64).map(|number| number as u64);
+    if let Some(name) = text("name").or(text("key")).or(text("milestone")).or(text("question")) {
+        let range = match (number("from"), number("lines")) {
+            (Some(from), Some(lines)) => format!(":{from}-{}", from + lines.saturating_sub(1)),
+            (Some(from), None) => format!(":{from}-"),
+            _ => String::new(),
+        };
+        return format!(" {}{range}", line(name, 60));
+    }
+    let short: Vec<String> = arguments
+        .iter()
+        .map(|(name, value)| match value {
+            Value::Object(pinned) if pinned.contains_key("artifact") => {
+                format!("{name}={}", pinned["artifact"].as_str().unwrap_or_default())
+            }
+            other => format!("{name}={}", line(&other.to_string(), 40)),
+        })
+        .take(3)
+        .collect();
+    if short.is_empty() { String::new() } else { format!(" {}", short.join(" ")) }
+}
