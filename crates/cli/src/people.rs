@@ -42,18 +42,26 @@ pub fn describe(opened: &Opened, action: &Action, request: &Request, approval: b
         let question = arguments.get("question").and_then(Value::as_str).unwrap_or_default();
         let choices = arguments.get("choices").and_then(Value::as_array);
         let choices: Vec<&str> = choices.into_iter().flatten().filter_map(Value::as_str).collect();
-        let choices = if choices.is_empty() { String::new() } else { format!("\n  choices: {}", visible(&choices.join(" | "), false)) };
+        let choices = if choices.is_empty() {
+            String::new()
+        } else {
+            format!("\n  choices: {}", visible(&choices.join(" | "), false))
+        };
         return format!("question {}: {}{choices}\n", short(request), visible(question, true));
     }
-    let mut text = format!("approval {}: {} (action {}, {})\n", short(request), action.tool, action.ordinal, action.class);
+    let mut text =
+        format!("approval {}: {} (action {}, {})\n", short(request), action.tool, action.ordinal, action.class);
     for (name, value) in arguments.as_object().into_iter().flatten() {
         text.push_str(&format!("  {name}: {}\n", argument(value)));
     }
     if let Some(at) = request.expires_at {
-        text.push_str(&format!("  expires {at}, then it is {}\n", match request.on_expiry {
-            lodestep::core::definition::OnExpiry::Deny => "denied",
-            lodestep::core::definition::OnExpiry::Pause => "asked again by hand: the run stops",
-        }));
+        text.push_str(&format!(
+            "  expires {at}, then it is {}\n",
+            match request.on_expiry {
+                lodestep::core::definition::OnExpiry::Deny => "denied",
+                lodestep::core::definition::OnExpiry::Pause => "asked again by hand: the run stops",
+            }
+        ));
     }
     text
 }
@@ -93,7 +101,11 @@ pub fn hints(app: &App, opened: &Opened) -> String {
         text.push_str(&describe(opened, action, request, approval));
         let name = short(request);
         if approval {
-            text.push_str(&format!("  {}\n  {}\n", app.command(&format!("approve {name}")), app.command(&format!("deny {name} --reason …"))));
+            text.push_str(&format!(
+                "  {}\n  {}\n",
+                app.command(&format!("approve {name}")),
+                app.command(&format!("deny {name} --reason …"))
+            ));
         } else {
             text.push_str(&format!("  {}\n", app.command(&format!("answer {name} …"))));
         }

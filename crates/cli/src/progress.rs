@@ -59,9 +59,11 @@ impl Progress {
             Event::ActionRefused(event) => {
                 Some(format!("{} refused: {}", event.tool, text(&event.text.digest).unwrap_or_default()))
             }
-            Event::AttemptUnknown(event) => {
-                Some(format!("outcome of action {} unknown: {}", event.ordinal, text(&event.text.digest).unwrap_or_default()))
-            }
+            Event::AttemptUnknown(event) => Some(format!(
+                "outcome of action {} unknown: {}",
+                event.ordinal,
+                text(&event.text.digest).unwrap_or_default()
+            )),
             Event::CallLost(_) => Some("a reply was lost; it is asked again and charged".to_owned()),
             Event::CallFailed(event) => Some(format!("model: {}", text(&event.text.digest).unwrap_or_default())),
             Event::ErrorLogged(event) if event.kind == ErrorKind::Reply => {
@@ -99,7 +101,8 @@ impl Observer for Progress {
 
 fn state(after: &Checkpoint) -> String {
     let reached = after.plan.iter().filter(|milestone| milestone.reached.is_some()).count();
-    let plan = if after.plan.is_empty() { String::new() } else { format!("milestones {reached}/{}  ", after.plan.len()) };
+    let plan =
+        if after.plan.is_empty() { String::new() } else { format!("milestones {reached}/{}  ", after.plan.len()) };
     let used = &after.quota.used;
     let money = match after.quota.limits.usd_micro {
         Some(limit) => format!("  ${:.2} of ${:.2}", used.usd_micro as f64 / 1e6, limit as f64 / 1e6),

@@ -89,8 +89,8 @@ pub fn reach(tool: &str, point: Point) {
 
 fn from_environment() -> Option<Faults> {
     let armed = std::env::var(CRASH_AT).ok().and_then(|text| parse(&text).ok());
-    let trace = std::env::var_os(TRACE)
-        .and_then(|path| std::fs::OpenOptions::new().create(true).append(true).open(path).ok());
+    let trace =
+        std::env::var_os(TRACE).and_then(|path| std::fs::OpenOptions::new().create(true).append(true).open(path).ok());
     if armed.is_none() && trace.is_none() {
         return None;
     }
@@ -134,7 +134,8 @@ mod tests {
         let named = |nth| Armed::Named { tool: "publish".to_owned(), point: "applied".to_owned(), nth };
         assert_eq!(parse("publish:applied"), Ok(named(1)));
         assert_eq!(parse("publish:applied:3"), Ok(named(3)));
-        for bad in ["", "publish", "publish:", ":applied", "publish:later", "publish:applied:0", "a:applied:1:2", "#x"] {
+        for bad in ["", "publish", "publish:", ":applied", "publish:later", "publish:applied:0", "a:applied:1:2", "#x"]
+        {
             assert!(parse(bad).is_err(), "{bad}");
         }
     }

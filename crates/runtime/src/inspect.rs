@@ -76,7 +76,11 @@ enum Outcome {
 fn outcome_in(event: &Event, ordinal: Ordinal) -> Outcome {
     match event {
         Event::ActionFinished(event) if event.ordinal == ordinal => {
-            if event.ok { Outcome::Done(event.result) } else { Outcome::NotDone }
+            if event.ok {
+                Outcome::Done(event.result)
+            } else {
+                Outcome::NotDone
+            }
         }
         Event::DoubtResolved(event) if event.ordinal == ordinal => match &event.resolution {
             Resolution::Happened(result) => Outcome::Done(*result),

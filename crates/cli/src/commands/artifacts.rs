@@ -13,8 +13,12 @@ pub async fn artifacts(app: &App, run: &str, name: Option<String>, version: Opti
     let row = runtime.find(run).await?;
     let rows = runtime.store().artifacts(&row.run).await?;
     let Some(name) = name else {
-        let text: String =
-            rows.iter().map(|row| format!("{}  version {}  {} bytes  {}\n", row.name, row.version, row.content.len, row.content.digest)).collect();
+        let text: String = rows
+            .iter()
+            .map(|row| {
+                format!("{}  version {}  {} bytes  {}\n", row.name, row.version, row.content.len, row.content.digest)
+            })
+            .collect();
         let list: Vec<Value> = rows
             .iter()
             .map(|row| json!({"name": row.name, "version": row.version, "bytes": row.content.len, "digest": row.content.digest}))
@@ -25,12 +29,20 @@ pub async fn artifacts(app: &App, run: &str, name: Option<String>, version: Opti
     let wanted = rows.iter().rev().find(|row| row.name == name && version.is_none_or(|version| row.version == version));
     let Some(found) = wanted else {
         let known: Vec<String> = rows.iter().map(|row| format!("{} (version {})", row.name, row.version)).collect();
-        let what = format!("the run has no artifact `{}`{}", name.escape_default(), version.map(|version| format!(" of version {version}")).unwrap_or_default());
+        let what = format!(
+            "the run has no artifact `{}`{}",
+            name.escape_default(),
+            version.map(|version| format!(" of version {version}")).unwrap_or_default()
+        );
         return Err(Error::new("artifact.not_found", what, format!("it has: {}", known.join(", "))));
     };
     let blobs = runtime.store().values(&row.run, &[found.content]).await?;
     let bytes = blobs.get(&found.content.digest).ok_or_else(|| {
-        Error::new("store.value_missing", format!("the bytes of {name} are gone"), "`lodestep verify` says what else is missing")
+        Error::new(
+            "store.value_missing",
+            format!("the bytes of {name} are gone"),
+            "`lodestep verify` says what else is missing",
+        )
     })?;
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(bytes).and_then(|()| out.flush());

@@ -25,7 +25,10 @@ pub async fn effects(app: &App, run: &str) -> Result<u8> {
             effect.key
         ));
         for attempt in effect.attempts.iter().filter(|_| effect.attempts.len() > 1) {
-            text.push_str(&format!("       attempt {} at {} (epoch {}): {}\n", attempt.attempt, attempt.at, attempt.epoch, attempt.outcome));
+            text.push_str(&format!(
+                "       attempt {} at {} (epoch {}): {}\n",
+                attempt.attempt, attempt.at, attempt.epoch, attempt.outcome
+            ));
         }
     }
     if effects.is_empty() {

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use lodestep::Runtime;
 use lodestep::core::ids::DEFAULT_NAMESPACE;
 use lodestep::core::rules::inbox::{Verdict, Word};
 use lodestep::core::rules::standing::Status;
 use lodestep::core::{Error, Result};
 use lodestep::store::{Filter, RunRow};
-use lodestep::Runtime;
 
 use crate::app::App;
 use crate::commands::run::{exit_code, follow};
@@ -32,8 +32,11 @@ pub async fn resume(app: &App, run: Option<String>, all: bool, pace: Option<Dura
         }
         rows => {
             let ids: Vec<&str> = rows.iter().map(|row| row.run.key.run.as_str()).collect();
-            let listed: Vec<String> =
-                ids.iter().zip(rows).map(|(id, row)| format!("{} ({}, {})", short_id(id, &ids), row.agent, row.status.as_str())).collect();
+            let listed: Vec<String> = ids
+                .iter()
+                .zip(rows)
+                .map(|(id, row)| format!("{} ({}, {})", short_id(id, &ids), row.agent, row.status.as_str()))
+                .collect();
             let what = format!("{} runs are unfinished: {}", rows.len(), listed.join(", "));
             Err(Error::new("run.unfinished", what, "name one, or give --all"))
         }

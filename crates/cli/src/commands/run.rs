@@ -29,7 +29,10 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
     if args.check {
         let tools: Vec<&str> = file.definition.tools.iter().map(|tool| tool.name.as_str()).collect();
         let text = format!("{}: ok. Agent {}, tools {}\n", args.file.display(), file.definition.name, tools.join(", "));
-        app.say(&text, &json!({"ok": true, "agent": file.definition.name, "definition": file.definition.digest(), "tools": tools}));
+        app.say(
+            &text,
+            &json!({"ok": true, "agent": file.definition.name, "definition": file.definition.digest(), "tools": tools}),
+        );
         return Ok(0);
     }
     if let Some(point) = args.crash_at {
@@ -74,7 +77,8 @@ fn crash_at(point: &str) -> Result<u8> {
 }
 
 fn missing_secrets(file: &AgentFile) -> Result<()> {
-    let missing: Vec<&str> = file.secrets.iter().map(String::as_str).filter(|name| std::env::var_os(name).is_none()).collect();
+    let missing: Vec<&str> =
+        file.secrets.iter().map(String::as_str).filter(|name| std::env::var_os(name).is_none()).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -93,8 +97,10 @@ fn going_on(row: &RunRow, digest: &lodestep::core::Digest, other: &str) -> Arc<R
 
 fn several(rows: &[RunRow]) -> Error {
     let ids: Vec<&str> = rows.iter().map(|row| row.run.key.run.as_str()).collect();
-    let listed: Vec<String> =
-        rows.iter().map(|row| format!("{} ({}, step {})", short_id(row.run.key.run.as_str(), &ids), row.status.as_str(), row.seq)).collect();
+    let listed: Vec<String> = rows
+        .iter()
+        .map(|row| format!("{} ({}, step {})", short_id(row.run.key.run.as_str(), &ids), row.status.as_str(), row.seq))
+        .collect();
     let what = format!("this agent has {} unfinished runs with these inputs: {}", rows.len(), listed.join(", "));
     Error::new("run.unfinished", what, "`lodestep resume RUN` goes on with one, `--new` starts another")
 }
@@ -125,7 +131,8 @@ pub async fn follow(app: &App, runtime: &Runtime, key: &RunKey, pace: Option<Dur
 
 /// Is there nothing that this process could do by waiting a little?
 pub fn is_enough(stands: &Standing) -> bool {
-    let by_itself = |reason: &Reason| matches!(reason, Reason::Retry { .. } | Reason::Provider { .. } | Reason::Cancelling);
+    let by_itself =
+        |reason: &Reason| matches!(reason, Reason::Retry { .. } | Reason::Provider { .. } | Reason::Cancelling);
     match stands.status {
         Status::Ready => false,
         Status::Waiting => !stands.reasons.iter().any(by_itself),

@@ -114,8 +114,12 @@ fn plan(opened: &Opened) -> String {
 fn pending(opened: &Opened) -> String {
     let rows = opened.checkpoint.pending.values().map(|action| {
         let state = match &action.state {
-            ActionState::Gated { gate: Gate::Approval(request) } => format!("waits for approval {}", people::short(request)),
-            ActionState::Gated { gate: Gate::Answer(request) } => format!("waits for answer {}", people::short(request)),
+            ActionState::Gated { gate: Gate::Approval(request) } => {
+                format!("waits for approval {}", people::short(request))
+            }
+            ActionState::Gated { gate: Gate::Answer(request) } => {
+                format!("waits for answer {}", people::short(request))
+            }
             ActionState::Gated { gate: Gate::Same(of) } => format!("waits for action {of}, which is the same"),
             ActionState::Gated { gate: Gate::Siblings } => "is judged when its siblings are settled".to_owned(),
             ActionState::Gated { gate: Gate::Open } | ActionState::Ready { .. } => "is about to be done".to_owned(),
@@ -148,7 +152,8 @@ fn recent(opened: &Opened) -> String {
 
 fn artifacts(opened: &Opened) -> String {
     let rows = opened.checkpoint.artifacts.iter();
-    rows.map(|(name, artifact)| format!("{name}  version {}  {} bytes\n", artifact.version, artifact.content.len)).collect()
+    rows.map(|(name, artifact)| format!("{name}  version {}  {} bytes\n", artifact.version, artifact.content.len))
+        .collect()
 }
 
 fn notes(opened: &Opened) -> String {
@@ -184,7 +189,9 @@ pub fn acts(app: &App, opened: &Opened) -> String {
         }
     }
     match opened.standing.status {
-        Status::Ready | Status::Waiting | Status::InDoubt => commands.extend([format!("resume {id}"), format!("cancel {id}")]),
+        Status::Ready | Status::Waiting | Status::InDoubt => {
+            commands.extend([format!("resume {id}"), format!("cancel {id}")])
+        }
         Status::Stopped => commands.extend([format!("resume {id}"), format!("cancel {id}")]),
         Status::Quarantined => commands.extend([format!("release {id}"), format!("cancel {id}")]),
         Status::Completed | Status::Failed | Status::Cancelled => {

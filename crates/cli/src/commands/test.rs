@@ -28,7 +28,12 @@ pub async fn test(app: &App, args: TestArgs) -> Result<u8> {
         return Err(Error::new("test.baseline", what, format!("look at {}", folder.keep().display())));
     }
     let points = baseline.points.clone();
-    eprintln!("baseline: completed in {} ms, {} fault points, effects {}", baseline.millis, points.len(), counts(&baseline));
+    eprintln!(
+        "baseline: completed in {} ms, {} fault points, effects {}",
+        baseline.millis,
+        points.len(),
+        counts(&baseline)
+    );
     let mut tally = Tally::new(&baseline, app.json);
     for (nth, point) in points.iter().enumerate().step_by(args.every.max(1)) {
         let name = format!("#{} {point}", nth + 1);
@@ -100,7 +105,11 @@ impl Folder {
         let kept = keep.is_some();
         let path = keep.unwrap_or_else(|| std::env::temp_dir().join(format!("lodestep-test-{}", std::process::id())));
         std::fs::create_dir_all(&path).map_err(|error| {
-            Error::new("test.folder", format!("{} can't be made: {error}", path.display()), "`--keep FOLDER` names another")
+            Error::new(
+                "test.folder",
+                format!("{} can't be made: {error}", path.display()),
+                "`--keep FOLDER` names another",
+            )
         })?;
         let path = path.canonicalize().unwrap_or(path);
         Ok(Self { path, kept: std::cell::Cell::new(kept) })
@@ -187,7 +196,12 @@ impl Tally {
         }
         let verdict = if faults.is_empty() { "ok".to_owned() } else { faults.join("; ") };
         if !self.quiet {
-            println!("{name:<44} crashes {:<2} asked {:<2} effects {:<28} {verdict}", ended.crashes + ended.kills, ended.asked, counts(&ended));
+            println!(
+                "{name:<44} crashes {:<2} asked {:<2} effects {:<28} {verdict}",
+                ended.crashes + ended.kills,
+                ended.asked,
+                counts(&ended)
+            );
         }
         self.rows.push(json!({"trial": name, "crashes": ended.crashes, "kills": ended.kills, "asked": ended.asked,
             "effects": now, "completed": ended.completed, "faults": faults}));

@@ -37,7 +37,9 @@ async fn edited(runtime: &Runtime, row: &RequestRow, text: &str) -> Result<Word>
     };
     let shown = opened.json(&action.map(|action| action.arguments).unwrap_or(opened.checkpoint.inputs));
     let plain = unpinned(&arguments);
-    Schemas::of(&opened.definition).check(tool, &plain).map_err(|fault| invalid(format!("the edit doesn't fit: {fault}")))?;
+    Schemas::of(&opened.definition)
+        .check(tool, &plain)
+        .map_err(|fault| invalid(format!("the edit doesn't fit: {fault}")))?;
     let arguments = pinned_again(arguments, &shown);
     let same = sameness(&tool.name, &arguments, tool.same_by.as_deref());
     Ok(Word::ApproveEdited { request: row.name, arguments: canonical(&arguments), same: Some(same) })
@@ -113,8 +115,13 @@ async fn request(runtime: &Runtime, name: &str) -> Result<RequestRow> {
     };
     if found.is_empty() {
         let open = runtime.store().open_requests(DEFAULT_NAMESPACE, 10).await?;
-        let next = if open.is_empty() { "no request is open".to_owned() } else { format!("open are: {}", listed(&open)) };
-        return Err(Error::new("request.not_found", format!("no request's name begins with `{}`", name.escape_default()), next));
+        let next =
+            if open.is_empty() { "no request is open".to_owned() } else { format!("open are: {}", listed(&open)) };
+        return Err(Error::new(
+            "request.not_found",
+            format!("no request's name begins with `{}`", name.escape_default()),
+            next,
+        ));
     }
     let what = format!("`{name}` begins more than one request's name: {}", listed(&found));
     Err(Error::new("request.ambiguous", what, "give more of the name"))
@@ -130,7 +137,10 @@ async fn say(app: &App, runtime: &Runtime, run: &RunKey, word: Word, done: &str)
             Ok(0)
         }
         Verdict::AlreadyGiven(happened) => {
-            app.say(&format!("already given: {happened}\n"), &json!({"verdict": "already_given", "run": run.run, "happened": happened}));
+            app.say(
+                &format!("already given: {happened}\n"),
+                &json!({"verdict": "already_given", "run": run.run, "happened": happened}),
+            );
             Ok(0)
         }
         Verdict::Refused(error) => Err(error),

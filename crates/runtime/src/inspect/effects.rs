@@ -115,7 +115,9 @@ fn change_of(event: &Event) -> Option<(Ordinal, Change)> {
             let state = if event.next == UnknownNext::Doubt { "in doubt" } else { "sent" };
             (event.ordinal, change(state, Some("unknown")))
         }
-        Event::LookupInconclusive(event) if event.next == UnknownNext::Doubt => (event.ordinal, change("in doubt", None)),
+        Event::LookupInconclusive(event) if event.next == UnknownNext::Doubt => {
+            (event.ordinal, change("in doubt", None))
+        }
         Event::DoubtResolved(event) => match event.resolution {
             Resolution::Happened(_) => (event.ordinal, change("done", None)),
             Resolution::SendAgain => (event.ordinal, change("proposed", None)),

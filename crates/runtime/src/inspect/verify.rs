@@ -125,7 +125,9 @@ impl Refolded {
                 Some(present) if present.contains(&value.digest) => self.values += 1,
                 // A result can be that of an earlier action, whose row was checked before.
                 Some(_) if envelope.events.iter().any(|event| repeats(event, &value)) => {}
-                Some(_) => self.faults.push(format!("transition {}: value {} is missing or altered", row.seq, value.digest)),
+                Some(_) => {
+                    self.faults.push(format!("transition {}: value {} is missing or altered", row.seq, value.digest))
+                }
             }
         }
     }

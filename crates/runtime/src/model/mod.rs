@@ -21,10 +21,8 @@ pub fn model_of(spec: &ModelSpec) -> Result<Arc<dyn Model>> {
     match spec.provider.as_str() {
         "offline" => Ok(Arc::new(OfflineModel)),
         "script" => Ok(Arc::new(ScriptModel::load(Path::new(&spec.name))?)),
-        other => Err(Error::new(
-            "model.unknown",
-            format!("this build has no provider `{other}`"),
-            "it has: offline, script",
-        )),
+        other => {
+            Err(Error::new("model.unknown", format!("this build has no provider `{other}`"), "it has: offline, script"))
+        }
     }
 }

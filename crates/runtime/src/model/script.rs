@@ -46,7 +46,9 @@ impl ScriptModel {
     ///
     /// `model.script` names the file and what is wrong with it.
     pub fn load(path: &Path) -> Result<Self> {
-        let fault = |why: String| Error::new("model.script", format!("{}: {why}", path.display()), "see docs/agent-file.md, `script`");
+        let fault = |why: String| {
+            Error::new("model.script", format!("{}: {why}", path.display()), "see docs/agent-file.md, `script`")
+        };
         let text = std::fs::read_to_string(path).map_err(|error| fault(error.to_string()))?;
         Self::parse(&text).map_err(fault)
     }
@@ -63,7 +65,11 @@ impl ScriptModel {
     fn reply(&self, turn: u64) -> std::result::Result<Reply, ModelError> {
         let scripted = usize::try_from(turn).ok().and_then(|turn| self.replies.get(turn));
         let Some(scripted) = scripted else {
-            return Err(ModelError::Rejected(format!("the script has {} replies, and this is turn {}", self.replies.len(), turn + 1)));
+            return Err(ModelError::Rejected(format!(
+                "the script has {} replies, and this is turn {}",
+                self.replies.len(),
+                turn + 1
+            )));
         };
         if let Some(error) = &scripted.error {
             return Err(error_of(error));

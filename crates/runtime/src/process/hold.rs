@@ -57,7 +57,8 @@ fn hold() -> io::Result<()> {
 fn write_ledger(spec: &Spec, end: &End) -> io::Result<()> {
     let of = |name: &str| spec.env.get(name).filter(|value| !value.is_empty());
     let is_lookup = spec.env.contains_key("LODESTEP_LOOKUP");
-    let (Some(path), Some(tool), Some(key)) = (std::env::var_os(LEDGER), of("LODESTEP_TOOL"), of("LODESTEP_IDEMPOTENCY_KEY"))
+    let (Some(path), Some(tool), Some(key)) =
+        (std::env::var_os(LEDGER), of("LODESTEP_TOOL"), of("LODESTEP_IDEMPOTENCY_KEY"))
     else {
         return Ok(());
     };

@@ -117,9 +117,10 @@ fn sight_of(output: Output, timeout: Duration) -> Sight {
         }
         Ended::Exited(_) => Sight::new(Seen::Refused, failure(&output)),
         Ended::Signalled(_) | Ended::Stopped | Ended::HolderLost(_) => Sight::new(Seen::Interrupted, failure(&output)),
-        Ended::TimedOut => {
-            Sight::new(Seen::TimedOut, format!("no end within {} s; it was stopped, and may have done its work", timeout.as_secs_f32()))
-        }
+        Ended::TimedOut => Sight::new(
+            Seen::TimedOut,
+            format!("no end within {} s; it was stopped, and may have done its work", timeout.as_secs_f32()),
+        ),
         Ended::NotStarted(ref why) => Sight::new(Seen::NotStarted, format!("could not start: {why}")),
     }
 }

@@ -105,10 +105,14 @@ impl Dispatch {
         let bytes = self.runtime.value(&self.run, self.action.arguments).await?;
         let differs = |what: String| Error::new("action.altered", what, "nothing was sent");
         if Digest::of(&bytes) != self.action.arguments.digest {
-            return Err(differs(format!("the stored arguments of action {} are not what was proposed", self.action.ordinal)));
+            return Err(differs(format!(
+                "the stored arguments of action {} are not what was proposed",
+                self.action.ordinal
+            )));
         }
-        let arguments: Value = serde_json::from_slice(&bytes)
-            .map_err(|error| differs(format!("the arguments of action {} can't be read: {error}", self.action.ordinal)))?;
+        let arguments: Value = serde_json::from_slice(&bytes).map_err(|error| {
+            differs(format!("the arguments of action {} can't be read: {error}", self.action.ordinal))
+        })?;
         if canonical(&arguments) != bytes {
             return Err(differs(format!("the arguments of action {} are not canonical", self.action.ordinal)));
         }
@@ -205,7 +209,11 @@ impl Dispatch {
         match &self.runtime.holder {
             Some(holder) => Ok(holder.clone()),
             None => Holder::of_this_binary().map_err(|error| {
-                Error::new("tool.no_holder", format!("this program's own binary can't be found: {error}"), "nothing was sent")
+                Error::new(
+                    "tool.no_holder",
+                    format!("this program's own binary can't be found: {error}"),
+                    "nothing was sent",
+                )
             }),
         }
     }

@@ -220,7 +220,8 @@ impl Drive {
         for (position, message) in unread {
             inbox::read(&mut draft, *position, message)?;
         }
-        if self.claim.crashes >= CRASHES_TO_QUARANTINE && draft.checkpoint().phase == Phase::Active && draft.is_empty() {
+        if self.claim.crashes >= CRASHES_TO_QUARANTINE && draft.checkpoint().phase == Phase::Active && draft.is_empty()
+        {
             self.claim.crashes = 0;
             let text = draft.put(format!("its workers crashed {CRASHES_TO_QUARANTINE} times on it without an outcome"));
             draft.push(Event::RunStopped(RunStopped { reason: StopReason::Quarantine, text }))?;

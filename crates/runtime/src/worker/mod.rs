@@ -147,8 +147,7 @@ impl Pool<'_> {
         while !self.shutdown.is_begun() {
             changes.mark_unchanged();
             let free = RUNS_AT_ONCE - driven.len();
-            let claims =
-                if free > 0 { store.claim(self.lease.worker(), Want::Due(free)).await? } else { Vec::new() };
+            let claims = if free > 0 { store.claim(self.lease.worker(), Want::Due(free)).await? } else { Vec::new() };
             let none = claims.is_empty();
             for claim in claims {
                 let (runtime, observer) = (self.runtime.clone(), self.observer.clone());

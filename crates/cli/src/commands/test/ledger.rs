@@ -64,5 +64,9 @@ async fn ask(setting: &Setting, command: &[String], world: &Path) -> Result<Stri
 }
 
 fn fault(what: String) -> Error {
-    Error::new("test.ledger", what, "the command of [test] ledger prints a line `TOOL KEY` for each effect that was applied")
+    Error::new(
+        "test.ledger",
+        what,
+        "the command of [test] ledger prints a line `TOOL KEY` for each effect that was applied",
+    )
 }
