@@ -104,6 +104,12 @@ impl Ledger {
         self.0.lock().expect("sound").push((tool.to_owned(), call.key.clone()));
     }
 
+    /// The keys that a tool was applied under, in order.
+    pub fn keys(&self, tool: &str) -> Vec<String> {
+        let all = self.0.lock().expect("sound");
+        all.iter().filter(|(name, _)| name == tool).map(|(_, key)| key.clone()).collect()
+    }
+
     /// How often each tool was applied.
     pub fn counts(&self) -> BTreeMap<String, usize> {
         self.0.lock().expect("sound").iter().fold(BTreeMap::new(), |mut counts, (tool, _)| {
@@ -134,8 +140,28 @@ pub fn still_clock() -> Arc<SettableClock> {
     Arc::new(SettableClock::at(Timestamp::from_micros(1_800_000_000_000_000)))
 }
 
+/// A clock that follows the test's own time, which stands still but for sleeps when it is paused.
+pub struct TestTime {
+    since: tokio::time::Instant,
+}
+
+/// Starts the test's clock now.
+pub fn test_time() -> Arc<TestTime> {
+    Arc::new(TestTime { since: tokio::time::Instant::now() })
+}
+
+impl Clock for TestTime {
+    fn wall(&self) -> Timestamp {
+        Timestamp::from_micros(1_800_000_000_000_000 + self.since.elapsed().as_micros() as i64)
+    }
+
+    fn boot_us(&self) -> u64 {
+        3_600_000_000 + self.since.elapsed().as_micros() as u64
+    }
+}
+
 /// A runtime in memory.
-pub fn in_memory(clock: &Arc<SettableClock>, functions: Functions, model: ScriptModel) -> Runtime {
+pub fn in_memory<C: Clock + 'static>(clock: &Arc<C>, functions: Functions, model: ScriptModel) -> Runtime {
     let clock: Arc<dyn Clock> = clock.clone();
     over(Arc::new(MemoryStore::new(clock.clone())), clock, functions, model)
 }

@@ -1,0 +1,71 @@
+//! The benchmark: what a step costs against the raw limit of the same disk, in one run, interleaved.
+//!
+//! `cargo xtask bench` runs it. Each figure is the median of several rounds, with the range. The raw limit is a single-row
+//! commit of 200 bytes by SQLite with the same settings (WAL, synchronous=FULL) in the same folder.
+
+mod agents;
+mod programs;
+mod raw;
+mod steps;
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+/// One measured row.
+pub struct Row {
+    /// What was measured.
+    pub name: &'static str,
+    /// Its values, one a round.
+    pub values: Vec<f64>,
+    /// Its unit.
+    pub unit: &'static str,
+    /// What it should reach, in words.
+    pub target: &'static str,
+}
+
+impl Row {
+    fn sorted(&self) -> Vec<f64> {
+        let mut values = self.values.clone();
+        values.sort_by(f64::total_cmp);
+        values
+    }
+
+    fn median(&self) -> f64 {
+        let sorted = self.sorted();
+        sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+    }
+
+    fn print(&self) {
+        let sorted = self.sorted();
+        let (low, high) = (sorted.first().copied().unwrap_or(f64::NAN), sorted.last().copied().unwrap_or(f64::NAN));
+        let range = format!("{low:.2} to {high:.2}");
+        println!("{:<46} {:>10.2} {:<6} {range:<22} {}", self.name, self.median(), self.unit, self.target);
+    }
+}
+
+fn main() {
+    if let Some(code) = lodestep::process::hidden_main() {
+        std::process::exit(i32::from(code == std::process::ExitCode::FAILURE));
+    }
+    let rounds = std::env::var("LODESTEP_BENCH_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
+    let folder = std::env::var_os("LODESTEP_BENCH_FOLDER").map_or_else(|| PathBuf::from("target/bench"), PathBuf::from);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder to work in");
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().worker_threads(2).build().expect("threads");
+    let mut rows = Vec::new();
+    println!("{:<46} {:>10} {:<6} {:<22} target", "what", "median", "", "range");
+    let mut report = |row: Row| {
+        row.print();
+        rows.push(row);
+    };
+    runtime.block_on(steps::measure(&folder, rounds, &mut report));
+    programs::measure(&folder, rounds, &mut report);
+    let json: Vec<_> = rows
+        .iter()
+        .map(|row| json!({"what": row.name, "median": row.median(), "values": row.values, "unit": row.unit, "target": row.target}))
+        .collect();
+    let path = folder.join("bench.json");
+    std::fs::write(&path, format!("{}\n", serde_json::Value::Array(json))).expect("written");
+    println!("as JSON: {}", path.display());
+}

@@ -1,0 +1,124 @@
+//! Steps of one run and of many, against raw commits in the same minutes.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
+
+use lodestep::core::effect::Class;
+use lodestep::observe::Silent;
+use lodestep::store::{SqliteStore, SystemClock};
+use lodestep::worker::Shutdown;
+use lodestep::{Runtime, Start};
+use serde_json::json;
+use tokio::sync::{Semaphore, mpsc};
+
+use crate::Row;
+use crate::agents::{Stepper, agent, functions};
+use crate::raw::Raw;
+
+/// Steps, or raw commits, between two changes of turns.
+const BLOCK: u64 = 250;
+
+/// Blocks of each in a round.
+const BLOCKS: u64 = 12;
+
+/// Measures and reports each row.
+pub async fn measure(folder: &Path, rounds: usize, report: &mut impl FnMut(Row)) {
+    let raw = Raw::warm(&folder.join("raw.db"));
+    let cases = [
+        ("W1 reads of one run, 50 a decision", Class::Read, 50, "≥ 0.5"),
+        ("W1e keyed effects of one run, 50 a decision", Class::Keyed, 50, "≥ 0.3"),
+        ("W1 reads of one run, one a decision", Class::Read, 1, ""),
+        ("W1e keyed effects of one run, one a decision", Class::Keyed, 1, "≥ 0.3"),
+    ];
+    let mut limits = Vec::new();
+    for (name, class, calls, target) in cases {
+        let mut values = Vec::new();
+        for round in 0..rounds {
+            let path = folder.join(format!("one-{}-{calls}-{round}.db", class.as_str()));
+            let (steps, commits) = one_run(&path, class, calls, &raw).await;
+            let total = (BLOCK * BLOCKS) as f64;
+            limits.push(total / commits.as_secs_f64());
+            values.push(commits.as_secs_f64() / steps.as_secs_f64());
+        }
+        report(Row { name, values, unit: "× raw", target });
+    }
+    let mut many = Vec::new();
+    for round in 0..rounds {
+        let before = raw.block(1_000);
+        let steps = many_runs(&folder.join(format!("many-{round}.db"))).await;
+        let after = raw.block(1_000);
+        let raw_rate = 2_000.0 / (before + after).as_secs_f64();
+        limits.push(raw_rate);
+        many.push(steps / raw_rate);
+    }
+    report(Row { name: "W2 1,000 runs of 5 steps", values: many, unit: "× raw", target: "≥ 5" });
+    report(Row { name: "raw single-row commits", values: limits, unit: "/s", target: "the limit" });
+}
+
+fn stepper(calls: u64, turns: u64, turns_a_block: u64) -> (Stepper, Arc<Semaphore>, mpsc::UnboundedReceiver<()>) {
+    let gate = Arc::new(Semaphore::new(0));
+    let (arrived, arrivals) = mpsc::unbounded_channel();
+    let stepper = Stepper { calls, turns, turns_a_block, gate: gate.clone(), arrived, next: AtomicU64::new(0) };
+    (stepper, gate, arrivals)
+}
+
+fn open(path: &Path, model: Stepper) -> Runtime {
+    let store = SqliteStore::open(path, Arc::new(SystemClock)).expect("opened");
+    Runtime::builder(Arc::new(store)).functions(functions()).model(Arc::new(model)).build()
+}
+
+async fn start(runtime: &Runtime, class: Class) {
+    let start = Start { definition: agent(class), inputs: json!({}), id: None, join_unfinished: false };
+    runtime.start(start).await.expect("started");
+}
+
+/// One run, its blocks of steps and blocks of raw commits in turn; how long each kind took.
+async fn one_run(path: &Path, class: Class, calls: u64, raw: &Raw) -> (Duration, Duration) {
+    let turns_a_block = BLOCK / calls;
+    // One block more at the start warms the store's write-ahead log.
+    let (model, gate, mut arrivals) = stepper(calls, turns_a_block * (BLOCKS + WARM_BLOCKS), turns_a_block);
+    let runtime = open(path, model);
+    start(&runtime, class).await;
+    let shutdown = Shutdown::default();
+    let (worked, stop) = (runtime.clone(), shutdown.clone());
+    let worker = tokio::spawn(async move { worked.work(Arc::new(Silent), &stop).await });
+    let (mut steps, mut commits) = (Duration::ZERO, Duration::ZERO);
+    arrivals.recv().await.expect("at the first gate");
+    for block in 0..BLOCKS + WARM_BLOCKS {
+        let raw_block = tokio::task::block_in_place(|| raw.block(BLOCK as usize));
+        let started = Instant::now();
+        gate.add_permits(1);
+        arrivals.recv().await.expect("at the next gate");
+        if block >= WARM_BLOCKS {
+            commits += raw_block;
+            steps += started.elapsed();
+        }
+    }
+    gate.add_permits(1);
+    shutdown.begin();
+    worker.await.expect("joined").expect("worked");
+    (steps, commits)
+}
+
+/// Blocks that are not measured.
+const WARM_BLOCKS: u64 = 12;
+
+/// 1,000 runs of 5 steps at once; steps a second.
+async fn many_runs(path: &Path) -> f64 {
+    let (model, _gate, _arrivals) = stepper(5, 1, 0);
+    let runtime = open(path, model);
+    let starts: Vec<_> = (0..1_000)
+        .map(|_| {
+            let runtime = runtime.clone();
+            tokio::spawn(async move { start(&runtime, Class::Read).await })
+        })
+        .collect();
+    for start in starts {
+        start.await.expect("started");
+    }
+    let started = Instant::now();
+    runtime.work_until_idle(Arc::new(Silent), &Shutdown::default()).await.expect("worked");
+    5_000.0 / started.elapsed().as_secs_f64()
+}
