@@ -1,0 +1,213 @@
+//! Crashes from the outside: at fault points, by kill -9, by SIGTERM; the same command again each time.
+
+mod support;
+
+use std::time::Duration;
+
+use serde_json::json;
+use support::*;
+
+const TOOLS: &str = r#"
+[tools.pay]
+description = "Pay."
+command = ["sh", "pay.sh"]
+input = { type = "object", required = ["n"], properties = { n = { type = "integer" } } }
+class = "keyed"
+[tools.mail]
+description = "Mail."
+command = ["sh", "mail.sh"]
+input = { type = "object", properties = { n = { type = "integer" } } }
+class = "unsafe"
+[[policy]]
+tools = ["pay", "mail"]
+decide = "allow"
+"#;
+
+/// An agent that pays (the receiver applies a key once), mails (a line more each time) and finishes.
+fn agent(world: &World) -> String {
+    world.write(
+        "pay.sh",
+        "grep -q \"^$LODESTEP_IDEMPOTENCY_KEY\" paid 2>/dev/null || echo \"$LODESTEP_IDEMPOTENCY_KEY\" >> paid; echo paid\n",
+    );
+    world.write("mail.sh", "echo \"$LODESTEP_IDEMPOTENCY_KEY\" >> mailed; echo mailed\n");
+    let replies = json!([
+        { "calls": [{ "name": "pay", "arguments": { "n": 1 } }] },
+        { "calls": [{ "name": "mail", "arguments": { "n": 1 } }] },
+        { "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] },
+    ]);
+    world.agent(TOOLS, &replies).to_str().expect("a path").to_owned()
+}
+
+fn counts(world: &World) -> (usize, usize) {
+    (world.read("paid").lines().count(), world.read("mailed").lines().count())
+}
+
+#[test]
+fn eff_01_a_crash_round_a_keyed_effect_sends_it_once() {
+    for point in ["pay:intent", "pay:applied", "pay:outcome", "model:reply", "run:accepted", "run:checkpoint"] {
+        let world = World::new();
+        let agent = agent(&world);
+        let crashed = world.lodestep(&["run", &agent, "--crash-at", point]);
+        assert_eq!(crashed.code, None, "{point}: {crashed:?}");
+        world.lodestep(&["run", &agent]).exits(0);
+        assert_eq!(counts(&world), (1, 1), "{point}");
+        assert!(world.lodestep(&["verify"]).exits(0).out.contains("sound"));
+    }
+}
+
+#[test]
+fn eff_01_a_crash_round_an_unsafe_effect_asks_a_person() {
+    for (point, happened) in [("mail:intent", false), ("mail:applied", true)] {
+        let world = World::new();
+        let agent = agent(&world);
+        assert_eq!(world.lodestep(&["run", &agent, "--crash-at", point]).code, None);
+        let doubt = world.lodestep(&["run", &agent]).exits(5);
+        assert!(doubt.out.contains("resolve"), "{doubt:?}");
+        assert_eq!(counts(&world), (1, usize::from(happened)), "{point}: never sent again by the machine");
+        // Typing the command again changes nothing.
+        world.lodestep(&["run", &agent]).exits(5);
+        let id = world.run_id();
+        let word = if happened { "--happened" } else { "--retry" };
+        world.lodestep(&["resolve", &id, "2", word]).exits(0);
+        world.lodestep(&["run", &agent]).exits(0);
+        assert_eq!(counts(&world), (1, 1), "{point}");
+        let again = world.lodestep(&["resolve", &id, "2", word]).exits(1);
+        assert!(again.err.contains("action.not_in_doubt"), "{again:?}");
+    }
+}
+
+#[test]
+fn eff_01_a_checkable_effect_is_looked_up() {
+    for (point, lookups) in [("charge:intent", "absent"), ("charge:applied", "done")] {
+        let world = World::new();
+        world.write("charge.sh", "echo \"$LODESTEP_IDEMPOTENCY_KEY\" >> charged; echo charged\n");
+        world.write(
+            "lookup.sh",
+            "echo asked >> lookups\nif grep -q \"^$LODESTEP_IDEMPOTENCY_KEY\" charged 2>/dev/null\nthen echo '{\"status\":\"done\",\"result\":\"charged\"}'\n\
+             else echo '{\"status\":\"absent\"}'\nfi\n",
+        );
+        let tables = "[tools.charge]\ndescription = \"Charge.\"\ncommand = [\"sh\", \"charge.sh\"]\nlookup = [\"sh\", \"lookup.sh\"]\n\
+            input = { type = \"object\" }\nclass = \"checkable\"\nsettles_after = \"100ms\"\n[[policy]]\ntools = [\"charge\"]\ndecide = \"allow\"\n";
+        let replies = json!([{ "calls": [{ "name": "charge" }] }, { "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] }]);
+        let agent = world.agent(tables, &replies);
+        let agent = agent.to_str().expect("a path");
+        assert_eq!(world.lodestep(&["run", agent, "--crash-at", point]).code, None);
+        world.lodestep(&["run", agent]).exits(0);
+        assert_eq!(world.read("charged").lines().count(), 1, "{lookups}");
+        assert!(world.read("lookups").lines().count() >= 1);
+    }
+}
+
+#[test]
+fn eff_09_what_was_accepted_exists_after_a_crash() {
+    let world = World::new();
+    let agent = agent(&world);
+    for number in 0..20 {
+        let id = format!("run-{number}");
+        assert_eq!(world.lodestep(&["run", &agent, "--id", &id, "--crash-at", "run:accepted"]).code, None);
+    }
+    let runs = world.json(&["ls"]);
+    assert_eq!(runs.as_array().map(Vec::len), Some(20));
+    world.lodestep(&["worker", "--until-idle"]).exits(0);
+    let runs = world.json(&["ls", "--status", "completed"]);
+    assert_eq!(runs.as_array().map(Vec::len), Some(20));
+    assert_eq!(counts(&world), (20, 20));
+}
+
+/// An agent whose tool waits for a file, so that a test can act while it is under way.
+fn waiting_agent(world: &World, class: &str) -> String {
+    world.write(
+        "slow.sh",
+        "echo \"$LODESTEP_IDEMPOTENCY_KEY\" >> begun\nwhile [ ! -e go ]; do sleep 0.05; done\necho \"$LODESTEP_IDEMPOTENCY_KEY\" >> ended; echo slow\n",
+    );
+    let tables = format!(
+        "[tools.slow]\ndescription = \"Slow.\"\ncommand = [\"sh\", \"slow.sh\"]\ninput = {{ type = \"object\" }}\nclass = \"{class}\"\n\
+         [[policy]]\ntools = [\"slow\"]\ndecide = \"allow\"\n"
+    );
+    let replies = json!([{ "calls": [{ "name": "slow" }] }, { "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] }]);
+    world.agent(&tables, &replies).to_str().expect("a path").to_owned()
+}
+
+#[test]
+fn eff_10_sigterm_leaves_what_kill_leaves_and_the_next_worker_is_there_at_once() {
+    for terminate in [true, false] {
+        let world = World::new();
+        let agent = waiting_agent(&world, "keyed");
+        let mut running = world.start(&["run", &agent]);
+        eventually("the tool began", Duration::from_secs(20), || !world.read("begun").is_empty());
+        if terminate {
+            assert_eq!(running.terminate(), Some(130));
+        } else {
+            running.kill();
+        }
+        world.write("go", "");
+        let since = std::time::Instant::now();
+        world.lodestep(&["run", &agent]).exits(0);
+        assert!(since.elapsed() < Duration::from_secs(10), "no lease was waited out");
+        assert_eq!(world.read("ended").lines().count(), 1, "terminated: {terminate}");
+    }
+}
+
+#[test]
+fn tol_11_nothing_of_a_tool_outlives_its_worker() {
+    let world = World::new();
+    world.write("tree.sh", "(setsid sh -c 'echo $$ >> pids; exec sleep 300' &) ; echo $$ >> pids; sleep 300\n");
+    let tables = "[tools.tree]\ndescription = \"Grows.\"\ncommand = [\"sh\", \"tree.sh\"]\ninput = { type = \"object\" }\nclass = \"idempotent\"\n";
+    let replies = json!([{ "calls": [{ "name": "tree" }] }, { "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] }]);
+    let agent = world.agent(tables, &replies);
+    let mut running = world.start(&["run", agent.to_str().expect("a path")]);
+    eventually("the tree grew", Duration::from_secs(20), || world.read("pids").lines().count() == 2);
+    running.kill();
+    let alive = |pid: &str| std::path::Path::new("/proc").join(pid).exists();
+    eventually("all are gone", Duration::from_secs(5), || !world.read("pids").lines().any(alive));
+}
+
+#[test]
+fn sql_04_two_workers_on_one_store_do_each_effect_once() {
+    let world = World::new();
+    let agent = agent(&world);
+    for number in 0..12 {
+        let id = format!("run-{number}");
+        assert_eq!(world.lodestep(&["run", &agent, "--id", &id, "--crash-at", "run:accepted"]).code, None);
+    }
+    let link = world.path().join("link.db");
+    std::os::unix::fs::symlink(world.path().join("store.db"), &link).expect("linked");
+    let mut first = world.start(&["worker", "--until-idle"]);
+    let mut second = world.command(&["worker", "--until-idle"]);
+    second.arg("--store").arg(&link);
+    let mut second = second.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().expect("started");
+    // Reading works beside them.
+    world.lodestep(&["ls"]).exits(0);
+    assert_eq!(first.child.wait().expect("ended").code(), Some(0));
+    assert_eq!(second.wait().expect("ended").code(), Some(0));
+    world.lodestep(&["worker", "--until-idle"]).exits(0);
+    let done = world.json(&["ls", "--status", "completed"]);
+    assert_eq!(done.as_array().map(Vec::len), Some(12), "{done}");
+    assert_eq!(counts(&world), (12, 12));
+    world.lodestep(&["verify"]).exits(0);
+}
+
+#[test]
+fn the_test_command_finds_the_research_example_sound() {
+    let world = World::new();
+    world.write("docs/a.md", "# Leases\n\nA worker holds a lease while it lives, and another worker takes over when it dies.\n");
+    let agent = research();
+    let said = world.lodestep(&["test", agent.to_str().expect("a path"), "-i", "folder=docs", "-i", "topic=who takes over when a worker dies", "--every", "5", "--kills", "4"]);
+    let said = said.exits(0);
+    assert!(said.out.contains("0 effects lost, 0 doubled, 0 different results, 0 faults"), "{said:?}");
+}
+
+#[test]
+fn the_test_command_finds_out_a_tool_that_lies_about_its_class() {
+    let world = World::new();
+    world.write("mail.sh", "echo \"mail $LODESTEP_IDEMPOTENCY_KEY\" >> \"$1/mailed\"; echo mailed\n");
+    world.write("ledger.sh", "cat \"$LODESTEP_TEST_FOLDER/mailed\" 2>/dev/null || true\n");
+    // It says that a repeat leaves the same, and appends a line each time.
+    let tables = "[inputs]\nout = { type = \"path\", default = \".\" }\n[tools.mail]\ndescription = \"Mail.\"\ncommand = [\"sh\", \"mail.sh\", \"${input:out}\"]\n\
+        input = { type = \"object\" }\nclass = \"keyed\"\n[[policy]]\ntools = [\"mail\"]\ndecide = \"allow\"\n\
+        [test]\ninputs = { out = \"${test:folder}\" }\nledger = [\"sh\", \"ledger.sh\"]\n";
+    let replies = json!([{ "calls": [{ "name": "mail" }] }, { "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] }]);
+    let agent = world.agent(tables, &replies);
+    let said = world.lodestep(&["test", agent.to_str().expect("a path")]).exits(1);
+    assert!(said.out.contains("mail was applied 2 times, not 1"), "{said:?}");
+}

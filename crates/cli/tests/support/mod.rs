@@ -1,0 +1,194 @@
+//! What the black-box tests share: the program, a world of its own, agent files of the test.
+#![allow(dead_code, reason = "each test binary takes what it needs")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// The repository's root.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
+}
+
+/// The research example.
+pub fn research() -> PathBuf {
+    root().join("examples/research/agent.toml")
+}
+
+/// A folder with a store of its own.
+pub struct World {
+    folder: tempfile::TempDir,
+}
+
+impl World {
+    /// A new one.
+    pub fn new() -> Self {
+        Self { folder: tempfile::tempdir().expect("a folder") }
+    }
+
+    /// Its folder.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Writes a file below it.
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+        std::fs::write(&path, text).expect("written");
+        path
+    }
+
+    /// Reads a file below it; empty when there is none.
+    pub fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path().join(name)).unwrap_or_default()
+    }
+
+    /// The program with this world's store.
+    pub fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lodestep"));
+        command.current_dir(self.path()).arg("--store").arg(self.path().join("store.db")).args(words);
+        command.env("LODESTEP_USER", "ada").env_remove("LODESTEP_STORE");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs it to its end.
+    pub fn lodestep(&self, words: &[&str]) -> Said {
+        Said::of(self.command(words).output().expect("ran"))
+    }
+
+    /// Runs it with --json; what it printed.
+    pub fn json(&self, words: &[&str]) -> Value {
+        let mut all = vec!["--json"];
+        all.extend(words);
+        let said = self.lodestep(&all);
+        serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said:?}"))
+    }
+
+    /// Starts it and lets it run.
+    pub fn start(&self, words: &[&str]) -> Running {
+        Running { child: self.command(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("started") }
+    }
+
+    /// The id of the only run.
+    pub fn run_id(&self) -> String {
+        let runs = self.json(&["ls"]);
+        assert_eq!(runs.as_array().map(Vec::len), Some(1), "{runs}");
+        runs[0]["run"].as_str().expect("an id").to_owned()
+    }
+
+    /// The names of the open requests of the only run.
+    pub fn requests(&self) -> Vec<String> {
+        let shown = self.json(&["show", &self.run_id()]);
+        let requests = shown["requests"].as_array().expect("requests");
+        requests.iter().map(|request| request["request"].as_str().expect("a name").to_owned()).collect()
+    }
+
+    /// An agent file whose model follows a script, with these tool tables and further tables.
+    pub fn agent(&self, tables: &str, replies: &Value) -> PathBuf {
+        self.write("script.json", &serde_json::json!({ "replies": replies }).to_string());
+        self.write(
+            "agent.toml",
+            &format!(
+                "format = 1\n[agent]\nname = \"scripted\"\nobjective = \"Follow the script.\"\ninstructions = \"Follow it.\"\n\
+                 [model]\nprovider = \"script\"\nname = \"script.json\"\n{tables}"
+            ),
+        )
+    }
+}
+
+/// A process that is ended with the test.
+pub struct Running {
+    /// The process.
+    pub child: Child,
+}
+
+impl Running {
+    /// kill -9.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("killed");
+        self.child.wait().expect("reaped");
+    }
+
+    /// SIGTERM, and its exit code.
+    pub fn terminate(&mut self) -> Option<i32> {
+        let pid = rustix::process::Pid::from_raw(self.child.id() as i32).expect("a process");
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("told");
+        self.child.wait().expect("ended").code()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What the program said.
+#[derive(Debug)]
+pub struct Said {
+    /// Its exit code; `None` when a signal ended it.
+    pub code: Option<i32>,
+    /// Its stdout.
+    pub out: String,
+    /// Its stderr.
+    pub err: String,
+}
+
+impl Said {
+    /// From a process's output.
+    pub fn of(output: Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+        Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    /// Checks the exit code.
+    pub fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        self
+    }
+}
+
+/// Waits until something holds, looking often; fails when it does not in time.
+pub fn eventually(what: &str, within: Duration, mut holds: impl FnMut() -> bool) {
+    let until = Instant::now() + within;
+    while !holds() {
+        assert!(Instant::now() < until, "not in time: {what}");
+        std::thread::yield_now();
+    }
+}
+
+/// Text with white space folded.
+pub fn folded(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Each `- sentence [document:from-to]` of a report: the sentence, the document, the lines.
+pub fn citations(report: &str) -> Vec<(String, String, usize, usize)> {
+    report
+        .lines()
+        .filter_map(|line| line.strip_prefix("- "))
+        .map(|line| {
+            let (sentence, cited) = line.rsplit_once(" [").expect("a citation");
+            let (name, range) = cited.trim_end_matches(']').rsplit_once(':').expect("lines");
+            let (from, to) = range.split_once('-').expect("a range");
+            (sentence.to_owned(), name.to_owned(), from.parse().expect("a line"), to.parse().expect("a line"))
+        })
+        .collect()
+}
+
+/// Checks that each sentence stands in the lines that it cites; how many there are.
+pub fn check_citations(report: &str, documents: &Path) -> usize {
+    let all = citations(report);
+    for (sentence, name, from, to) in &all {
+        let text = std::fs::read_to_string(documents.join(name)).expect("the document");
+        let lines: Vec<&str> = text.lines().collect();
+        let cited = folded(&lines[from - 1..*to].join("\n"));
+        assert!(cited.contains(&folded(sentence)), "{name}:{from}-{to} does not say: {sentence}");
+    }
+    all.len()
+}

@@ -1,0 +1,159 @@
+//! Words from people through the command line: approvals, answers, edits, errors, exit codes.
+
+mod support;
+
+use serde_json::json;
+use support::*;
+
+const PAY: &str = r#"
+[tools.pay]
+description = "Pay."
+command = ["sh", "-c", "cat >> paid; echo >> paid"]
+input = { type = "object", required = ["cents"], properties = { cents = { type = "integer" } } }
+class = "unsafe"
+"#;
+
+fn paying(world: &World) -> String {
+    let replies = json!([
+        { "calls": [{ "name": "pay", "arguments": { "cents": 10 } }] },
+        { "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] },
+    ]);
+    world.agent(PAY, &replies).to_str().expect("a path").to_owned()
+}
+
+#[test]
+fn apr_02_of_many_answers_one_counts() {
+    let world = World::new();
+    let agent = paying(&world);
+    world.lodestep(&["run", &agent]).exits(3);
+    let name = world.requests().remove(0);
+    let said: Vec<_> = (0..8)
+        .map(|number| {
+            let words: Vec<&str> = if number % 2 == 0 { vec!["approve", &name] } else { vec!["deny", &name] };
+            world.command(&words).spawn().expect("started")
+        })
+        .collect();
+    let said: Vec<Said> = said.into_iter().map(|child| Said::of(child.wait_with_output().expect("ended"))).collect();
+    let first = |text: &str| said.iter().filter(|said| said.code == Some(0) && said.out.starts_with(text)).count();
+    assert_eq!(first("approved") + first("denied"), 1, "{said:?}");
+    assert_eq!(first("already given"), 3, "{said:?}");
+    assert_eq!(said.iter().filter(|said| said.code == Some(1) && said.err.contains("request.decided")).count(), 4, "{said:?}");
+    let approved = first("approved") == 1;
+    world.lodestep(&["run", &agent]).exits(0);
+    assert_eq!(world.read("paid").lines().count(), usize::from(approved));
+}
+
+#[test]
+fn apr_03_what_was_approved_is_what_is_sent() {
+    let world = World::new();
+    let agent = paying(&world);
+    world.lodestep(&["run", &agent]).exits(3);
+    // The script changes its mind while the request waits: nobody asks it again.
+    let changed = json!({ "replies": [
+        { "calls": [{ "name": "pay", "arguments": { "cents": 9999 } }] },
+        { "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] },
+    ]});
+    world.write("script.json", &changed.to_string());
+    world.lodestep(&["approve", &world.requests()[0]]).exits(0);
+    world.lodestep(&["run", &agent]).exits(0);
+    assert_eq!(world.read("paid").trim(), r#"{"cents":10}"#);
+}
+
+#[test]
+fn apr_03_an_edit_is_another_action_and_the_old_request_is_stale() {
+    let world = World::new();
+    let agent = paying(&world);
+    world.lodestep(&["run", &agent]).exits(3);
+    let name = world.requests().remove(0);
+    let wrong = world.lodestep(&["approve", &name, "--edit", r#"{"cents":"many"}"#]).exits(2);
+    assert!(wrong.err.contains("usage.edit"), "{wrong:?}");
+    world.lodestep(&["approve", &name, "--edit", r#"{"cents":7}"#]).exits(0);
+    let stale = world.lodestep(&["approve", &name]).exits(1);
+    assert!(stale.err.contains("request.stale"), "{stale:?}");
+    world.lodestep(&["run", &agent]).exits(0);
+    assert_eq!(world.read("paid").trim(), r#"{"cents":7}"#);
+}
+
+#[test]
+fn a_question_waits_for_its_answer() {
+    let world = World::new();
+    let replies = json!([
+        { "calls": [{ "name": "ask", "arguments": { "question": "Which one?", "choices": ["a", "b"] } }] },
+        { "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] },
+    ]);
+    let agent = world.agent("", &replies);
+    let agent = agent.to_str().expect("a path");
+    let asked = world.lodestep(&["run", agent]).exits(3);
+    assert!(asked.out.contains("Which one?"), "{asked:?}");
+    let name = world.requests().remove(0);
+    let wrong = world.lodestep(&["approve", &name]).exits(1);
+    assert!(wrong.err.contains("request.is_a_question"), "{wrong:?}");
+    world.lodestep(&["answer", &name, ""]).exits(0);
+    assert!(world.lodestep(&["answer", &name, ""]).exits(0).out.contains("already given"));
+    world.lodestep(&["run", agent]).exits(0);
+}
+
+#[test]
+fn idn_01_fifty_starts_with_one_id_are_one_run() {
+    let world = World::new();
+    let replies = json!([{ "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] }]);
+    let agent = world.agent("", &replies);
+    let agent = agent.to_str().expect("a path");
+    let starts: Vec<_> = (0..50).map(|_| world.command(&["run", agent, "--id", "one"]).spawn().expect("started")).collect();
+    let said: Vec<Said> = starts.into_iter().map(|child| Said::of(child.wait_with_output().expect("ended"))).collect();
+    assert!(said.iter().all(|said| said.code == Some(0)), "{said:?}");
+    assert_eq!(said.iter().filter(|said| said.err.contains("started")).count(), 1);
+    assert_eq!(world.run_id(), "one");
+    assert_eq!(world.json(&["show", "one"])["checkpoint"]["model"]["calls"], 1, "it ran once");
+}
+
+#[test]
+fn errors_have_codes_and_a_next_step() {
+    let world = World::new();
+    let agent = paying(&world);
+    for (words, code, named) in [
+        (vec!["ls"], 7, "store.not_found"),
+        (vec!["run", "missing.toml"], 2, "agent.not_found"),
+        (vec!["run", &agent, "-i", "topic=x"], 2, "input.unknown"),
+        (vec!["run", &agent, "--id", "A B"], 2, "run.id_invalid"),
+        (vec!["run", &agent, "--crash-at", "pay"], 2, "usage.crash_at"),
+    ] {
+        let said = world.lodestep(&words).exits(code);
+        assert!(said.err.contains(named), "{words:?}: {said:?}");
+    }
+    world.lodestep(&["run", &agent]).exits(3);
+    for (words, code, named) in [
+        (vec!["show", "zzzz"], 1, "run.not_found"),
+        (vec!["approve", "ffffffffff"], 1, "request.not_found"),
+        (vec!["approve", "not-hex"], 1, "request.not_found"),
+        (vec!["resolve", "0", "9", "--retry"], 1, "run.not_found"),
+        (vec!["ls", "--status", "sleeping"], 2, "usage.status"),
+    ] {
+        let said = world.lodestep(&words).exits(code);
+        assert!(said.err.contains(named), "{words:?}: {said:?}");
+    }
+    let id = world.run_id();
+    let said = world.lodestep(&["resolve", &id, "9", "--retry"]).exits(1);
+    assert!(said.err.contains("there is no action 9; the last is 1"), "{said:?}");
+}
+
+#[test]
+fn art_02_names_that_leave_the_root_are_refused() {
+    let world = World::new();
+    let names = ["../x", "/etc/x", "a/../../x", "C:\\x", "\\\\host\\x", "x\u{0}.txt", "CON", ".", "", "%2e%2e/x"];
+    let mut calls: Vec<_> =
+        names.iter().map(|name| json!({ "name": "artifact_save", "arguments": { "name": name, "text": "canary" } })).collect();
+    calls.extend(names.iter().map(|name| json!({ "name": "out_write", "arguments": { "name": name, "text": "canary" } })));
+    calls.push(json!({ "name": "out_write", "arguments": { "name": "link/x", "text": "canary" } }));
+    calls.push(json!({ "name": "out_write", "arguments": { "name": "good.txt", "text": "fine" } }));
+    let replies = json!([{ "calls": calls }, { "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] }]);
+    let agent = world.agent("[tools.out]\nbuiltin = \"file\"\nroot = \"out\"\n", &replies);
+    std::fs::create_dir_all(world.path().join("out")).expect("made");
+    std::fs::create_dir_all(world.path().join("outside")).expect("made");
+    std::os::unix::fs::symlink(world.path().join("outside"), world.path().join("out/link")).expect("linked");
+    world.lodestep(&["run", agent.to_str().expect("a path")]).exits(0);
+    assert_eq!(std::fs::read_dir(world.path().join("outside")).expect("read").count(), 0);
+    assert_eq!(world.read("out/good.txt"), "fine");
+    assert!(!world.path().join("x").exists());
+    assert_eq!(world.json(&["artifacts", &world.run_id()]), json!([]));
+}
