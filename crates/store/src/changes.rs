@@ -20,6 +20,11 @@ impl Changes {
         self.sender.send_modify(|count| *count = count.wrapping_add(1));
     }
 
+    /// Is anybody listening?
+    pub fn has_listeners(&self) -> bool {
+        self.sender.receiver_count() > 0
+    }
+
     /// A receiver that has seen everything up to now.
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.sender.subscribe()

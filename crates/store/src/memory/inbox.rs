@@ -22,7 +22,7 @@ impl State {
             let position = run.row.inbox;
             run.inbox.push(Letter { position, id: id.to_owned(), message: message.clone() });
             if run.row.holder.is_none() {
-                run.row.due = Some(now);
+                run.row.due = Some(run.row.due.map_or(now, |due| due.min(now)));
             }
         }
         Ok(verdict)

@@ -1,3 +1,0 @@
-//! Being written.
-/// Being written.
-pub struct SqliteStore;

@@ -1,0 +1,152 @@
+//! Claims and releases.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use lodestep_core::{RunKey, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::failure::Done;
+use super::row::{at_most, from_end, run_id, signed, unsigned};
+use super::worker::{Workers, bury};
+use crate::refusals;
+use crate::store::{Claim, RunRef, Want, WorkerId};
+
+/// What a claim came to.
+pub(super) struct Claimed {
+    pub(super) claims: Vec<Claim>,
+    /// The dead workers whose runs it freed.
+    pub(super) buried: Vec<String>,
+}
+
+/// Who claims what, and when.
+#[derive(Clone)]
+pub(super) struct Claiming {
+    pub(super) workers: Arc<Workers>,
+    pub(super) worker: WorkerId,
+    pub(super) want: Want,
+    pub(super) now: Timestamp,
+    pub(super) boot_us: u64,
+}
+
+impl Claiming {
+    /// Is there anything to claim, or to free? Asked on a reading connection: an idle claim writes nothing.
+    pub(super) fn is_idle(&self, db: &Connection) -> Done<bool> {
+        self.check_worker(db)?;
+        let others = Workers::others(db, &self.worker.0)?;
+        Ok(self.workers.dead(&others, self.boot_us).is_empty() && self.due(db, 1)?.is_empty())
+    }
+
+    /// Frees what the dead held, then claims, in the open transaction.
+    pub(super) fn apply(&self, db: &Connection) -> Done<Claimed> {
+        self.check_worker(db)?;
+        let buried = bury(db, &self.workers, &self.worker, self.now, self.boot_us)?;
+        let wanted = match self.want {
+            Want::Due(most) => most,
+            Want::Run(_) => 1,
+        };
+        let due = self.due(db, wanted)?;
+        let claims = due.into_iter().map(|due| self.take(db, due)).collect::<Done<Vec<_>>>()?;
+        Ok(Claimed { claims, buried })
+    }
+
+    fn check_worker(&self, db: &Connection) -> Done<()> {
+        match db.prepare_cached("SELECT 1 FROM worker WHERE id = ?")?.exists([&self.worker.0])? {
+            true => Ok(()),
+            false => Err(refusals::worker_lost(&self.worker).into()),
+        }
+    }
+
+    fn due(&self, db: &Connection, most: usize) -> Done<Vec<Due>> {
+        let now = self.now.as_micros();
+        let mut due = Vec::new();
+        match &self.want {
+            Want::Due(limit) => {
+                let mut statement = db.prepare_cached(
+                    "SELECT run.number, run.namespace, run.id, head.epoch, head.crashes, head.left_by
+                     FROM head JOIN run ON run.number = head.run
+                     WHERE head.due_at <= ? ORDER BY head.due_at, head.run LIMIT ?",
+                )?;
+                for row in statement.query_map(params![now, at_most(most.min(*limit))], |row| Ok(Due::read(row)))? {
+                    due.push(row??);
+                }
+            }
+            Want::Run(key) => {
+                let mut statement = db.prepare_cached(
+                    "SELECT run.number, run.namespace, run.id, head.epoch, head.crashes, head.left_by
+                     FROM run JOIN head ON head.run = run.number
+                     WHERE run.namespace = ? AND run.id_from_end = ? AND head.due_at <= ?",
+                )?;
+                let wanted = params![key.namespace, from_end(key.run.as_str()), now];
+                if let Some(row) = statement.query_row(wanted, |row| Ok(Due::read(row))).optional()? {
+                    due.push(row?);
+                }
+            }
+        }
+        Ok(due)
+    }
+
+    fn take(&self, db: &Connection, due: Due) -> Done<Claim> {
+        let epoch = due.epoch + 1;
+        db.prepare_cached("UPDATE head SET epoch = ?, crashes = crashes + 1, due_at = NULL, holder = ? WHERE run = ?")?
+            .execute(params![signed(epoch), self.worker.0, due.run.number])?;
+        let left_tools = due.left_by.map(|id| self.workers.tools_file(&id)).filter(|path: &PathBuf| path.exists());
+        Ok(Claim { run: due.run, epoch, crashes: due.crashes, left_tools })
+    }
+}
+
+/// A run that may be claimed.
+struct Due {
+    run: RunRef,
+    epoch: u64,
+    crashes: u32,
+    left_by: Option<String>,
+}
+
+impl Due {
+    fn read(row: &Row<'_>) -> Done<Self> {
+        let key = RunKey { namespace: row.get(1)?, run: run_id(row, 2)? };
+        let run = RunRef { key: Arc::new(key), number: row.get(0)? };
+        Ok(Self { run, epoch: unsigned(row, 3)?, crashes: row.get(4)?, left_by: row.get(5)? })
+    }
+}
+
+/// Gives a claim back.
+pub(super) fn release(
+    db: &Connection,
+    claim: &Claim,
+    due: Option<Timestamp>,
+    crashed: bool,
+    now: Timestamp,
+) -> Done<()> {
+    let changed = db
+        .prepare_cached(
+            "UPDATE head SET holder = NULL, due_at = CASE WHEN inbox > inbox_read THEN ? ELSE ? END,
+                 crashes = CASE WHEN ? THEN crashes ELSE max(crashes - 1, 0) END
+             WHERE run = ? AND epoch = ? AND holder IS NOT NULL",
+        )?
+        .execute(params![
+            now.as_micros(),
+            due.map(Timestamp::as_micros),
+            crashed,
+            claim.run.number,
+            signed(claim.epoch),
+        ])?;
+    if changed == 0 { Err(refusals::lease_lost(&claim.run.key).into()) } else { Ok(()) }
+}
+
+/// Prolongs a worker's leases.
+pub(super) fn renew(db: &Connection, worker: &WorkerId, until_us: u64) -> Done<()> {
+    let changed = db
+        .prepare_cached("UPDATE worker SET lease_until_us = ? WHERE id = ?")?
+        .execute(params![signed(until_us), worker.0])?;
+    if changed == 0 { Err(refusals::worker_lost(worker).into()) } else { Ok(()) }
+}
+
+/// Ends a worker: what it holds is handed over.
+pub(super) fn retire(db: &Connection, worker: &WorkerId, now: Timestamp) -> Done<()> {
+    db.prepare_cached("UPDATE head SET holder = NULL, due_at = ?, crashes = max(crashes - 1, 0) WHERE holder = ?")?
+        .execute(params![now.as_micros(), worker.0])?;
+    db.prepare_cached("DELETE FROM worker WHERE id = ?")?.execute([&worker.0])?;
+    Ok(())
+}

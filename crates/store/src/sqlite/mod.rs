@@ -1,0 +1,324 @@
+//! A store in one SQLite file, for any number of processes on one machine.
+//!
+//! Beside the file `x.db` stands the folder `x.db-files`: large values, and the locks by which processes know whether a
+//! worker lives. Reads and writes happen on the caller's thread where that is possible, and take as long as the disk
+//! takes for one sync; no lock is held across an await.
+//!
+//! - [`place`], [`open`], [`settings`], [`migrate`]: getting at a store.
+//! - [`writer`], [`transact`], [`log`]: the one writing connection, its transactions, its write-ahead log.
+//! - [`readers`]: reading connections.
+//! - [`start`], [`commit`], [`snapshot`], [`inbox`]: what is written.
+//! - [`worker`], [`lease`]: who may advance a run.
+//! - [`load`], [`list`], [`value`]: what is read.
+//! - [`watch`]: hints from other processes.
+//! - [`row`], [`pack`], [`failure`]: columns, packed columns, errors.
+
+mod commit;
+mod failure;
+mod inbox;
+mod lease;
+mod list;
+mod load;
+mod log;
+mod migrate;
+mod open;
+mod pack;
+mod place;
+mod readers;
+mod row;
+mod settings;
+mod snapshot;
+mod start;
+mod transact;
+mod value;
+mod watch;
+mod worker;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use lodestep_core::context::Blobs;
+use lodestep_core::rules::inbox::{Message, Verdict};
+use lodestep_core::{Digest, Result, RunKey, Stored, Timestamp, ValueRef};
+use rusqlite::Connection;
+
+use crate::changes::Changes;
+use crate::clock::Clock;
+use crate::loaded::Loaded;
+use crate::refusals;
+use crate::store::*;
+use commit::Prepared;
+use failure::Done;
+use inbox::Letter;
+use lease::Claiming;
+use log::Log;
+use place::Place;
+use readers::Readers;
+use settings::Patience;
+use start::PreparedStart;
+use value::ValueFiles;
+use watch::Watch;
+use worker::Workers;
+use writer::Writer;
+
+/// A store in one SQLite file.
+pub struct SqliteStore {
+    path: PathBuf,
+    clock: Arc<dyn Clock>,
+    changes: Changes,
+    readers: Readers,
+    values: ValueFiles,
+    workers: Arc<Workers>,
+    // Dropped last: both end their threads.
+    watch: Watch,
+    writer: Writer,
+}
+
+impl SqliteStore {
+    /// Opens the store at a path, or makes it, for its owner only. Whichever link names it, it is the same store.
+    ///
+    /// # Errors
+    ///
+    /// `store.corrupt` when there is something else than a sound store, `store.newer_format` when a newer lodestep made
+    /// it, `store.network_file_system` where it would be damaged, `store.unavailable` when it can't be opened.
+    pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
+        let place = Place::prepare(path)?;
+        let (patience, log) = (Patience::default(), Log::default());
+        let db = open::open(&place, &patience, log.pages())?;
+        let path = place.database.clone();
+        let workers = Arc::new(Workers::new(place.workers()));
+        let changes = Changes::default();
+        Ok(Self {
+            readers: Readers::open(&path)?,
+            values: ValueFiles::new(place.values()),
+            watch: Watch::new(path.clone(), changes.clone(), Arc::clone(&clock), Arc::clone(&workers)),
+            writer: Writer::start(db, path.clone(), patience, log)?,
+            path,
+            clock,
+            changes,
+            workers,
+        })
+    }
+
+    /// Where its database is, free of links.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// For tests: the worker's process is dead from now on, as far as any other can tell.
+    pub fn kill(&self, worker: &WorkerId) {
+        self.workers.let_go(worker);
+    }
+
+    /// Reads where it is called, when the future is first polled.
+    fn read<'a, T: Send + 'a>(&'a self, act: impl FnOnce(&Connection) -> Done<T> + Send + 'a) -> StoreFuture<'a, T> {
+        Box::pin(async move { self.readers.read(&self.path, act) })
+    }
+
+    /// As [`Self::read`], for several statements that must agree.
+    fn read_one_moment<'a, T: Send + 'a>(
+        &'a self,
+        act: impl FnOnce(&Connection) -> Done<T> + Send + 'a,
+    ) -> StoreFuture<'a, T> {
+        Box::pin(async move { self.readers.read_one_moment(&self.path, act) })
+    }
+
+    /// Writes; says that something changed when it did.
+    fn change<'a, T: Send + 'static>(
+        &'a self,
+        act: impl FnMut(&Connection) -> Done<T> + Send + 'static,
+    ) -> StoreFuture<'a, T> {
+        Box::pin(async move {
+            let done = self.writer.write(act).await?;
+            self.changes.notify();
+            Ok(done)
+        })
+    }
+
+    async fn enlist_one(&self) -> Result<WorkerId> {
+        let boot_us = self.clock.boot_us();
+        let worker = self.workers.lock_new(boot_us)?;
+        let (workers, new) = (Arc::clone(&self.workers), worker.clone());
+        let done = self
+            .writer
+            .write(move |db| {
+                workers.sweep(db)?;
+                workers.insert(db, &new, boot_us + LEASE_US)
+            })
+            .await;
+        if done.is_err() {
+            self.workers.remove_files(&worker.0);
+        }
+        done.map(|()| worker)
+    }
+
+    async fn claim_some(&self, worker: &WorkerId, want: Want) -> Result<Vec<Claim>> {
+        let claiming = Claiming {
+            workers: Arc::clone(&self.workers),
+            worker: worker.clone(),
+            want,
+            now: self.now(),
+            boot_us: self.clock.boot_us(),
+        };
+        if self.readers.read(&self.path, |db| claiming.is_idle(db))? {
+            return Ok(Vec::new());
+        }
+        let claimed = self.writer.write(move |db| claiming.apply(db)).await?;
+        for id in &claimed.buried {
+            self.workers.remove_files(id);
+        }
+        if !claimed.buried.is_empty() {
+            // More may have become due than this one wanted.
+            self.changes.notify();
+        }
+        Ok(claimed.claims)
+    }
+
+    async fn commit_all(&self, batch: Vec<Commit>) -> Vec<Result<Committed>> {
+        let run = if let [only] = &batch[..] { only.run.number } else { 0 };
+        let releases = batch.iter().any(|commit| commit.release);
+        let mut refused = Vec::new();
+        let mut acts = Vec::with_capacity(batch.len());
+        for (place, mut commit) in batch.into_iter().enumerate() {
+            if let Err(error) = self.values.take_large(&mut commit.transition) {
+                refused.push((place, error));
+                continue;
+            }
+            let prepared = Prepared::new(commit);
+            let clock = Arc::clone(&self.clock);
+            acts.push(move |db: &Connection| prepared.apply(db, clock.wall()));
+        }
+        let mut results = self.writer.write_all(run, acts).await;
+        for (place, error) in refused {
+            results.insert(place, Err(error));
+        }
+        if releases {
+            self.changes.notify();
+        }
+        results
+    }
+}
+
+impl Store for SqliteStore {
+    fn now(&self) -> Timestamp {
+        self.clock.wall()
+    }
+
+    fn changes(&self) -> tokio::sync::watch::Receiver<u64> {
+        let receiver = self.changes.subscribe();
+        self.watch.wake();
+        receiver
+    }
+
+    fn enlist(&self) -> StoreFuture<'_, WorkerId> {
+        Box::pin(self.enlist_one())
+    }
+
+    fn renew<'a>(&'a self, worker: &'a WorkerId) -> StoreFuture<'a, u64> {
+        Box::pin(async move {
+            let until_us = self.clock.boot_us() + LEASE_US;
+            let worker = worker.clone();
+            self.writer.write(move |db| lease::renew(db, &worker, until_us)).await?;
+            Ok(until_us)
+        })
+    }
+
+    fn retire<'a>(&'a self, worker: &'a WorkerId) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            let (retired, clock) = (worker.clone(), Arc::clone(&self.clock));
+            self.change(move |db| lease::retire(db, &retired, clock.wall())).await?;
+            self.workers.remove_files(&worker.0);
+            Ok(())
+        })
+    }
+
+    fn tools_lock(&self, worker: &WorkerId) -> Option<PathBuf> {
+        Some(self.workers.tools_file(&worker.0))
+    }
+
+    fn start(&self, mut start: StartRun) -> StoreFuture<'_, Started> {
+        Box::pin(async move {
+            refusals::check_start(&start)?;
+            self.values.take_large(&mut start.transition)?;
+            let (prepared, clock) = (PreparedStart::new(start), Arc::clone(&self.clock));
+            self.change(move |db| prepared.apply(db, clock.wall())).await
+        })
+    }
+
+    fn claim<'a>(&'a self, worker: &'a WorkerId, want: Want) -> StoreFuture<'a, Vec<Claim>> {
+        Box::pin(self.claim_some(worker, want))
+    }
+
+    fn commit(&self, batch: Vec<Commit>) -> Pin<Box<dyn Future<Output = Vec<Result<Committed>>> + Send + '_>> {
+        Box::pin(self.commit_all(batch))
+    }
+
+    fn release<'a>(&'a self, claim: &'a Claim, due: Option<Timestamp>, crashed: bool) -> StoreFuture<'a, ()> {
+        let (claim, clock) = (claim.clone(), Arc::clone(&self.clock));
+        self.change(move |db| lease::release(db, &claim, due, crashed, clock.wall()))
+    }
+
+    fn load<'a>(&'a self, run: &'a RunKey) -> StoreFuture<'a, Loaded> {
+        self.read_one_moment(|db| load::load(db, run, &self.path))
+    }
+
+    fn unread<'a>(&'a self, run: &'a RunRef, after: u64) -> StoreFuture<'a, Vec<(u64, Message)>> {
+        self.read(move |db| inbox::unread(db, run, after))
+    }
+
+    fn send<'a>(&'a self, run: &'a RunKey, id: &'a str, message: &'a Message) -> StoreFuture<'a, Verdict> {
+        Box::pin(async move {
+            let body = refusals::check_size(message)?;
+            let letter = Letter { run: run.clone(), id: id.to_owned(), message: message.clone(), body };
+            let (clock, path) = (Arc::clone(&self.clock), self.path.clone());
+            self.change(move |db| letter.apply(db, clock.wall(), &path)).await
+        })
+    }
+
+    fn put_value(&self, bytes: Vec<u8>) -> StoreFuture<'_, ValueRef> {
+        Box::pin(async move { self.values.put(&bytes) })
+    }
+
+    fn values<'a>(&'a self, run: &'a RunRef, wanted: &'a [Stored]) -> StoreFuture<'a, Blobs> {
+        self.read(move |db| value::read(db, &self.values, run, wanted))
+    }
+
+    fn list<'a>(&'a self, namespace: &'a str, filter: &'a Filter) -> StoreFuture<'a, Vec<RunRow>> {
+        self.read_one_moment(move |db| list::list(db, namespace, filter))
+    }
+
+    fn find<'a>(&'a self, namespace: &'a str, id_end: &'a str, limit: usize) -> StoreFuture<'a, Vec<RunRow>> {
+        self.read_one_moment(move |db| list::find(db, namespace, id_end, limit))
+    }
+
+    fn open_requests<'a>(&'a self, namespace: &'a str, limit: usize) -> StoreFuture<'a, Vec<RequestRow>> {
+        self.read(move |db| list::open_requests(db, namespace, limit))
+    }
+
+    fn find_requests<'a>(&'a self, namespace: &'a str, name_start: &'a str) -> StoreFuture<'a, Vec<RequestRow>> {
+        self.read(move |db| list::find_requests(db, namespace, name_start))
+    }
+
+    fn journal<'a>(&'a self, run: &'a RunRef, from: u64, limit: usize) -> StoreFuture<'a, Vec<JournalRow>> {
+        self.read(move |db| load::journal(db, run, from, limit, &self.path))
+    }
+
+    fn snapshots<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Vec<(u64, Vec<u8>)>> {
+        self.read(|db| snapshot::all(db, run.number, &self.path))
+    }
+
+    fn effects<'a>(&'a self, run: &'a RunRef, same: &'a Digest) -> StoreFuture<'a, Vec<EffectRow>> {
+        self.read(|db| load::effects(db, run, same))
+    }
+
+    fn artifacts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Vec<ArtifactRow>> {
+        self.read(|db| load::artifacts(db, run))
+    }
+
+    fn forget_transcripts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, u64> {
+        let run = run.clone();
+        Box::pin(async move { self.writer.write(move |db| load::forget_transcripts(db, &run)).await })
+    }
+}

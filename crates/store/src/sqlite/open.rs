@@ -1,0 +1,98 @@
+//! Opening a store: what is checked before anything of it is believed.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicI32;
+use std::time::{Duration, Instant};
+
+use lodestep_core::{Error, Result};
+use rusqlite::Connection;
+use rustix::fs::{FlockOperation, flock};
+
+use super::failure::{corrupt, explain, unavailable};
+use super::migrate::migrate;
+use super::place::Place;
+use super::settings::{self, OLDEST_SQLITE, Patience};
+
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+
+/// How long another process may take to make or migrate the tables.
+const OPENING: Duration = Duration::from_secs(10);
+
+/// Opens the writing connection of the store at a place, making or migrating its tables.
+pub(super) fn open(place: &Place, patience: &Patience, pages: Arc<AtomicI32>) -> Result<Connection> {
+    if rusqlite::version_number() < OLDEST_SQLITE {
+        return Err(unavailable(
+            format!("SQLite {} can damage a store with several connections", rusqlite::version()),
+            "build lodestep with its own SQLite",
+        ));
+    }
+    let path = &place.database;
+    let _alone = wait_alone(place)?;
+    make_file(path).map_err(|error| unusable(path, &error))?;
+    check_header(path)?;
+    patience.set(Patience::LONG);
+    let db = settings::writer(path, patience.clone(), pages).map_err(|error| explain(&error, path))?;
+    migrate(&db, path)?;
+    Ok(db)
+}
+
+/// Held while the store is opened.
+fn wait_alone(place: &Place) -> Result<File> {
+    let path = place.opening();
+    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
+    let file = file.map_err(|error| unusable(&path, &error))?;
+    let until = Instant::now() + OPENING;
+    while flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if Instant::now() > until {
+            let what = format!("another process has been opening {} for too long", place.database.display());
+            return Err(unavailable(what, "end it, then try again"));
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Ok(file)
+}
+
+fn unusable(path: &Path, error: &io::Error) -> Error {
+    unavailable(format!("{} can't be opened: {error}", path.display()), "check the path and its permissions")
+}
+
+/// Makes the file for its owner only: SQLite gives its log and shared memory the same permissions.
+fn make_file(path: &Path) -> io::Result<()> {
+    OpenOptions::new().create(true).append(true).mode(0o600).open(path).map(drop)
+}
+
+/// A look at the first bytes, and at the length that they promise. Pages further in are checked as they are read.
+fn check_header(path: &Path) -> Result<()> {
+    let mut header = Vec::with_capacity(100);
+    let read = File::open(path).and_then(|file| file.take(100).read_to_end(&mut header));
+    read.map_err(|error| unusable(path, &error))?;
+    if header.is_empty() {
+        return Ok(());
+    }
+    if header.len() < 100 || !header.starts_with(MAGIC) {
+        return Err(corrupt(path, "it is not a database"));
+    }
+    let number = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    let page_size = match u16::from_be_bytes([header[16], header[17]]) {
+        1 => 65_536,
+        size => u64::from(size),
+    };
+    let (promised, is_valid) = (u64::from(number(28)) * page_size, number(24) == number(92));
+    let length = fs::metadata(path).map_err(|error| unusable(path, &error))?.len();
+    // With pages in the log the file may be shorter than it will be: SQLite looks at both.
+    let has_log = fs::metadata(path.with_file_name(log_name(path))).is_ok_and(|log| log.len() > 0);
+    if is_valid && !has_log && length < promised {
+        return Err(corrupt(path, &format!("it was cut off: {length} of {promised} bytes are there")));
+    }
+    Ok(())
+}
+
+fn log_name(path: &Path) -> std::ffi::OsString {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push("-wal");
+    name
+}

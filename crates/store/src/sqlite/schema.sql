@@ -1,0 +1,115 @@
+-- The tables of a Lodestep store, as all migrations together make them; a test compares the two.
+-- Times are microseconds since 1970, digests 32 bytes, packed columns a codec byte and what it packs.
+
+-- What never changes about a run. Everything else names it by its number.
+CREATE TABLE run (
+    number INTEGER PRIMARY KEY,
+    namespace TEXT NOT NULL,
+    id TEXT NOT NULL,
+    -- The id backwards: people name a run by a short end of its id, and one index finds both.
+    id_from_end TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    definition BLOB NOT NULL,
+    inputs BLOB NOT NULL,
+    started_at INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX run_by_id ON run (namespace, id_from_end);
+CREATE INDEX run_by_agent ON run (namespace, agent);
+CREATE INDEX run_by_inputs ON run (inputs);
+
+-- Where a run stands. A plain step changes no column that an index names.
+CREATE TABLE head (
+    run INTEGER PRIMARY KEY,
+    namespace TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    status INTEGER NOT NULL,
+    why TEXT NOT NULL,
+    due_at INTEGER,
+    holder TEXT,
+    -- The worker that died and left the run, until a transition follows.
+    left_by TEXT,
+    crashes INTEGER NOT NULL,
+    inbox INTEGER NOT NULL,
+    inbox_read INTEGER NOT NULL,
+    -- The position of the newest cancel.
+    cancel_at INTEGER,
+    updated_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX head_by_status ON head (namespace, status);
+CREATE INDEX head_due ON head (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX head_held ON head (holder) WHERE holder IS NOT NULL;
+
+-- All runs' transitions in order of arrival, so that many runs' steps share a page.
+-- vals is NULL once the values were erased, and empty when there were none.
+CREATE TABLE journal (
+    n INTEGER PRIMARY KEY,
+    run INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    envelope BLOB NOT NULL,
+    vals BLOB,
+    transcript BLOB
+) STRICT;
+CREATE UNIQUE INDEX journal_by_run ON journal (run, seq);
+
+-- The digest is of the plain bytes.
+CREATE TABLE snapshot (
+    n INTEGER PRIMARY KEY,
+    run INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    bytes BLOB NOT NULL,
+    digest BLOB NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX snapshot_by_run ON snapshot (run, seq);
+
+CREATE TABLE message (
+    n INTEGER PRIMARY KEY,
+    run INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    body BLOB NOT NULL,
+    sent_at INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX message_by_position ON message (run, position);
+CREATE UNIQUE INDEX message_by_id ON message (run, id);
+
+CREATE TABLE request (
+    n INTEGER PRIMARY KEY,
+    namespace TEXT NOT NULL,
+    name BLOB NOT NULL,
+    run INTEGER NOT NULL,
+    ordinal INTEGER NOT NULL,
+    is_open INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX request_by_name ON request (namespace, name);
+CREATE INDEX request_open ON request (namespace) WHERE is_open = 1;
+
+-- Effects with an intent, at the first one.
+CREATE TABLE effect (
+    run INTEGER NOT NULL,
+    same BLOB NOT NULL,
+    ordinal INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    PRIMARY KEY (run, same, ordinal)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE artifact (
+    n INTEGER PRIMARY KEY,
+    run INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    len INTEGER NOT NULL,
+    seq INTEGER NOT NULL
+) STRICT;
+CREATE INDEX artifact_by_run ON artifact (run);
+
+-- Workers that may hold runs. The lease is by the boot clock of the machine with that boot id.
+CREATE TABLE worker (
+    id TEXT PRIMARY KEY,
+    pid INTEGER NOT NULL,
+    host TEXT NOT NULL,
+    boot_id TEXT NOT NULL,
+    lease_until_us INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,114 @@
+//! Starts: one transaction looks for the id, for unfinished runs of the same agent and inputs, and inserts.
+
+use std::sync::Arc;
+
+use lodestep_core::Timestamp;
+use lodestep_core::rules::standing::{Status, standing};
+use rusqlite::{Connection, params};
+
+use super::commit::RowsOf;
+use super::failure::Done;
+use super::row::{find_run, from_end, run_columns, run_row, signed};
+use crate::refusals;
+use crate::rows::why;
+use crate::store::{RunRef, RunRow, StartRun, Started};
+
+/// A start, encoded before the connection is taken.
+pub(super) struct PreparedStart {
+    start: StartRun,
+    rows: RowsOf,
+}
+
+impl PreparedStart {
+    /// The transition is moved out of the start and encoded; its values are all short enough for its row.
+    pub(super) fn new(start: StartRun) -> Self {
+        let rows = RowsOf::encode(start.transition.clone(), None, false);
+        Self { start, rows }
+    }
+
+    pub(super) fn apply(&self, db: &Connection, now: Timestamp) -> Done<Started> {
+        let start = &self.start;
+        if let Some(row) = find_run(db, &start.key)? {
+            if row.agent == start.agent && row.inputs == start.inputs {
+                return Ok(Started::Existing(row));
+            }
+            return Err(refusals::id_taken(start, &row.agent, &row.inputs).into());
+        }
+        if start.join_unfinished {
+            let unfinished = unfinished(db, start)?;
+            if !unfinished.is_empty() {
+                return Ok(Started::Unfinished(unfinished));
+            }
+        }
+        let run = self.insert_run(db)?;
+        self.insert_head(db, &run, now)?;
+        self.rows.insert(db, &run)?;
+        Ok(Started::New(run))
+    }
+
+    fn insert_run(&self, db: &Connection) -> Done<RunRef> {
+        let start = &self.start;
+        let id = start.key.run.as_str();
+        db.prepare_cached(
+            "INSERT INTO run (namespace, id, id_from_end, agent, definition, inputs, started_at)
+             VALUES (?, ?, ?, ?, ?, ?, ?)",
+        )?
+        .execute(params![
+            start.key.namespace,
+            id,
+            from_end(id),
+            start.agent,
+            start.definition.as_bytes(),
+            start.inputs.as_bytes(),
+            start.transition.checkpoint.started_at.as_micros(),
+        ])?;
+        Ok(RunRef { key: Arc::new(start.key.clone()), number: db.last_insert_rowid() })
+    }
+
+    fn insert_head(&self, db: &Connection, run: &RunRef, now: Timestamp) -> Done<()> {
+        let first = &self.start.transition.checkpoint;
+        let standing = standing(first);
+        db.prepare_cached(
+            "INSERT INTO head (run, namespace, epoch, seq, digest, status, why, due_at, crashes, inbox, inbox_read,
+                 updated_at)
+             VALUES (?, ?, 0, ?, ?, ?, ?, ?, 0, 0, 0, ?)",
+        )?
+        .execute(params![
+            run.number,
+            run.key.namespace,
+            signed(first.seq),
+            first.head.as_bytes(),
+            standing.status.to_number(),
+            why(&standing),
+            now.as_micros(),
+            first.at.as_micros(),
+        ])?;
+        Ok(())
+    }
+}
+
+/// Unfinished runs of the same agent and inputs, newest first.
+fn unfinished(db: &Connection, start: &StartRun) -> Done<Vec<RunRow>> {
+    let mut statement = db.prepare_cached(concat!(
+        "SELECT ",
+        run_columns!(),
+        " FROM run JOIN head ON head.run = run.number
+         WHERE run.inputs = ? AND run.namespace = ? AND run.agent = ? AND head.status < ? ORDER BY run.number DESC"
+    ))?;
+    // The statuses that end a run are the last ones.
+    let first_terminal = Status::Completed.to_number();
+    let wanted = params![start.inputs.as_bytes(), start.key.namespace, start.agent, first_terminal];
+    let rows = statement.query_map(wanted, |row| Ok(run_row(row)))?;
+    rows.map(|row| row?).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_statuses_that_end_a_run_are_the_last_ones() {
+        let numbers = Status::ALL.map(|status| (status.to_number() >= Status::Completed.to_number(), status));
+        assert!(numbers.iter().all(|(is_last, status)| *is_last == status.is_terminal()));
+    }
+}

@@ -1,0 +1,81 @@
+//! One transaction for many pieces of work, each of which stands or falls alone.
+//!
+//! Work that is refused has changed nothing and lets the others be. When the database itself fails, all of it is rolled
+//! back and each piece is tried in a transaction of its own: a damaged page or a value too large for the disk stops
+//! only whoever needs it.
+
+use std::path::Path;
+
+use lodestep_core::Error;
+use rusqlite::Connection;
+
+use super::failure::{explain, is_locked, unavailable};
+
+/// A piece of work.
+pub(super) trait Work: Send {
+    /// Does it in the open transaction and keeps the outcome. It may be done again after a rollback.
+    ///
+    /// # Errors
+    ///
+    /// Only the database's own; a refusal is an outcome.
+    fn run(&mut self, db: &Connection) -> rusqlite::Result<()>;
+
+    /// Replaces the outcome.
+    fn fail(&mut self, error: Error);
+}
+
+/// Another process is writing, and nothing was begun.
+#[derive(Debug)]
+pub(super) struct Locked;
+
+impl Locked {
+    pub(super) fn explain(&self, path: &Path) -> Error {
+        unavailable(
+            format!("another process keeps {} locked", path.display()),
+            "let it finish or end it, then try again",
+        )
+    }
+}
+
+/// Does all of it in one transaction. Afterwards each piece has its outcome, and the connection is free for the next.
+///
+/// # Errors
+///
+/// [`Locked`] when the connection's patience ran out; then no piece has an outcome.
+pub(super) fn transact(db: &Connection, works: &mut [&mut dyn Work], path: &Path) -> Result<(), Locked> {
+    roll_back(db);
+    match execute(db, "BEGIN IMMEDIATE") {
+        Err(error) if is_locked(&error) => return Err(Locked),
+        Err(error) => {
+            works.iter_mut().for_each(|work| work.fail(explain(&error, path)));
+            return Ok(());
+        }
+        Ok(()) => {}
+    }
+    let done = works.iter_mut().try_for_each(|work| work.run(db)).and_then(|()| execute(db, "COMMIT"));
+    let Err(error) = done else { return Ok(()) };
+    roll_back(db);
+    match works {
+        [only] => only.fail(explain(&error, path)),
+        many => many.iter_mut().for_each(|work| alone(db, *work, path)),
+    }
+    Ok(())
+}
+
+fn alone(db: &Connection, work: &mut dyn Work, path: &Path) {
+    if let Err(locked) = transact(db, &mut [&mut *work], path) {
+        work.fail(locked.explain(path));
+    }
+}
+
+/// Ends a transaction that a failure left open.
+fn roll_back(db: &Connection) {
+    if !db.is_autocommit() {
+        // Some failures roll back by themselves; the one before says more than this one could.
+        let _ = execute(db, "ROLLBACK");
+    }
+}
+
+fn execute(db: &Connection, statement: &str) -> rusqlite::Result<()> {
+    db.prepare_cached(statement)?.execute([]).map(drop)
+}
