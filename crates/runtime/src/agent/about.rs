@@ -20,7 +20,7 @@ pub(super) struct About {
 
 /// Reads `[agent]`.
 pub(super) fn about(file: &Table<'_>, inputs: &[InputSpec], folder: &Path) -> About {
-    let item = file.need("agent", "[agent] with `name` and `objective`");
+    let item = file.need("agent", "[agent]");
     let Some(table) = item.and_then(|item| item.table("agent", "[agent] with `name` and `objective`")) else {
         return About::default();
     };

@@ -24,7 +24,7 @@ pub(super) fn model(file: &Table<'_>, folder: &Path) -> ModelSpec {
         max_faulty_replies: 3,
         max_attempts: 5,
     };
-    let item = file.need("model", "[model] with `provider = \"offline\"`");
+    let item = file.need("model", "[model]");
     let Some(table) = item.and_then(|item| item.table("model", "[model] with `provider = \"offline\"`")) else {
         return spec;
     };

@@ -107,7 +107,9 @@ fn artifacts(item: &Item<'_>) -> Vec<String> {
     for item in item.list("[\"report.md\"]").unwrap_or_default() {
         let Some(name) = item.text() else { continue };
         if let Err(fault) = check_name(&name) {
-            item.fault(format!("`{}` is no name for an artifact", shown(&name)), shown(&fault.to_string()));
+            let why = fault.to_string();
+            let why = why.split_once("is refused: ").map_or(why.as_str(), |(_, why)| why);
+            item.fault(format!("`{}` is no name for an artifact", shown(&name)), why);
         }
         if names.contains(&name) {
             item.fault(format!("`{}` is named twice", shown(&name)), "name it once");

@@ -93,7 +93,11 @@ impl<'a> Table<'a> {
     }
 
     fn title(&self) -> String {
-        if self.name.is_empty() { "the file".to_owned() } else { format!("[{}]", self.name) }
+        match self.kind {
+            "file" => "the file".to_owned(),
+            "policy" | "milestone" => format!("[[{}]]", self.name),
+            _ => format!("[{}]", self.name),
+        }
     }
 }
 
@@ -176,6 +180,7 @@ impl<'a> Item<'a> {
         let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
         let mend = match instead(&text, &known, "words") {
             near if near.starts_with("did") => near,
+            _ if known.len() == 1 => format!("write \"{}\"", known[0]),
             _ => format!("write one of {}", known.join(", ")),
         };
         self.fault(format!("`{}` can't be \"{}\"", self.name, shown(&text)), mend);

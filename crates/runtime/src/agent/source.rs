@@ -31,6 +31,9 @@ impl Source {
         if about.is_dir() {
             return Err(unreadable("is a folder".to_owned(), "name the file in it, such as agent.toml"));
         }
+        if !about.is_file() {
+            return Err(unreadable("is no plain file".to_owned(), "save it as one"));
+        }
         if about.len() > FILE_BYTES {
             let why = format!("has {} bytes; an agent file has at most {FILE_BYTES}", about.len());
             return Err(unreadable(why, "is it the right file?"));
