@@ -4,8 +4,9 @@ use std::path::Path;
 
 use super::inputs::{InputSpec, absolute};
 use super::names::{is_plain, shown};
-use super::reader::{Item, Table};
+use super::reader::Item;
 use super::references::{Allowed, check};
+use super::table::Table;
 
 /// Longer instructions would leave no window for the work: 1 MiB.
 const INSTRUCTIONS_BYTES: u64 = 1 << 20;

@@ -8,9 +8,10 @@ use serde_json::Value;
 
 use super::duration::{DAY_MS, LONGEST_MS};
 use super::names::{instead, is_variable, shown};
-use super::reader::{Item, Table};
+use super::reader::Item;
 use super::references::{Allowed, needed};
 use super::schema;
+use super::table::Table;
 use super::tools::{ATTEMPTS, Ground, KEY_VALID_FOR_MS, TIMEOUT_MS};
 
 /// What the runtime itself sets in a tool's environment begins with this.
@@ -49,13 +50,8 @@ pub(super) fn read_all(table: &Table<'_>) {
     }
 }
 
-/// Reads the table of a program; nothing if what can't be stood in for is missing.
-pub(super) fn tool(
-    name: &str,
-    table: &Table<'_>,
-    ground: &Ground<'_>,
-    secrets: &mut Vec<String>,
-) -> Option<ToolDefinition> {
+/// Reads the table of a program.
+pub(super) fn tool(name: &str, table: &Table<'_>, ground: &Ground<'_>, secrets: &mut Vec<String>) -> ToolDefinition {
     let inputs = Allowed::Inputs(ground.inputs);
     let argv = table.get("command").and_then(|item| item.argv(&inputs));
     let description = table.need("description", "description = \"Publish the finished report.\"");
@@ -66,7 +62,7 @@ pub(super) fn tool(
     let timeout_ms = time(table, "timeout", DAY_MS).unwrap_or(TIMEOUT_MS);
     let attempts = table.get("attempts").and_then(|item| item.whole(1..=100));
     let lookup = lookup(table, class, &inputs);
-    let tool = ToolDefinition {
+    ToolDefinition {
         name: name.to_owned(),
         group: name.to_owned(),
         description: description.unwrap_or_default(),
@@ -83,8 +79,7 @@ pub(super) fn tool(
         max_attempts: attempts.and_then(|attempts| u32::try_from(attempts).ok()).unwrap_or(ATTEMPTS),
         key_valid_for_ms: key_valid_for(table, class).unwrap_or(KEY_VALID_FOR_MS),
         settles_after_ms: time(table, "settles_after", LONGEST_MS).unwrap_or(timeout_ms),
-    };
-    Some(tool)
+    }
 }
 
 fn time(table: &Table<'_>, key: &'static str, most_ms: u64) -> Option<u64> {

@@ -28,7 +28,7 @@ pub(super) fn parse(text: &str) -> Option<u64> {
 
 /// The shortest exact form.
 pub(super) fn format(ms: u64) -> String {
-    let exact = UNITS.iter().rev().find(|(_, unit_ms)| ms > 0 && ms % unit_ms == 0);
+    let exact = UNITS.iter().rev().find(|(_, unit_ms)| ms > 0 && ms.is_multiple_of(*unit_ms));
     let (unit, unit_ms) = exact.copied().unwrap_or(UNITS[0]);
     format!("{}{unit}", ms / unit_ms)
 }

@@ -8,8 +8,9 @@ use serde_json::{Map, Value};
 use toml::de::DeValue;
 
 use super::names::{instead, is_variable, shown};
-use super::reader::{Item, Table};
+use super::reader::Item;
 use super::references::Allowed;
+use super::table::Table;
 
 /// One input that the agent takes.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,8 +6,8 @@
 //!
 //! # Layout
 //!
-//! - `reader`, `faults`, `names`: a typed reader over the parsed file that collects faults with their places.
-//! - `references`, `duration`, `money`, `foreign`: what texts, times and amounts may be, and what keys of elsewhere mean.
+//! - `table`, `reader`, `faults`, `names`: a typed reader over the parsed file that collects faults with their places.
+//! - `source`: the text and its folder. `references`, `duration`, `money`, `foreign`: what texts, times and amounts may be, and what keys of elsewhere mean.
 //! - `about`, `inputs`, `model`, `tools`, `command`, `schema`, `policy`, `quota`, `plan`, `test_section`: a table each.
 //! - `state_tools`: the tools of every run.
 
@@ -28,6 +28,7 @@ mod references;
 mod schema;
 mod source;
 mod state_tools;
+mod table;
 mod test_section;
 #[cfg(test)]
 mod tests;
@@ -46,8 +47,9 @@ pub use state_tools::state_tools;
 pub use test_section::TestSection;
 
 use faults::Faults;
-use reader::{Item, Table};
+use reader::Item;
 use source::Source;
+use table::Table;
 
 /// The format that this version reads.
 pub const FORMAT: u64 = 1;

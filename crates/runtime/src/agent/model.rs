@@ -6,7 +6,8 @@ use lodestep_core::definition::{ModelSpec, Price};
 
 use super::money::micro_usd;
 use super::names::shown;
-use super::reader::{Item, Table};
+use super::reader::Item;
+use super::table::Table;
 
 /// The most tokens that a window may be said to have.
 const WINDOW_TOKENS: u64 = 100_000_000;

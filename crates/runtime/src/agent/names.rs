@@ -10,7 +10,7 @@ pub(super) fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>)
 }
 
 /// The mend for an unknown name: the nearest known one, or all of them.
-pub(super) fn instead<'a>(given: &str, known: &[&'a str], all: &str) -> String {
+pub(super) fn instead(given: &str, known: &[&str], all: &str) -> String {
     match nearest(given, known.iter().copied()) {
         Some(name) => format!("did you mean `{name}`?"),
         None if known.is_empty() => format!("there are no {all}"),

@@ -6,8 +6,9 @@ use lodestep_core::policy::judge;
 use crate::tools::rooted::check_name;
 
 use super::names::{instead, is_plain, shown};
-use super::reader::{Item, Table};
+use super::reader::Item;
 use super::references::Allowed;
+use super::table::Table;
 
 /// The tool that ends a run: it can't be the evidence of what has to come before it.
 const FINISH: &str = "finish";

@@ -7,8 +7,9 @@ use lodestep_core::policy::matches;
 use super::command;
 use super::duration::{LONGEST_MS, SECOND_MS};
 use super::names::{instead, shown};
-use super::reader::{Item, Table};
+use super::reader::Item;
 use super::references::Allowed;
+use super::table::Table;
 
 const DECISIONS: [(&str, Decide); 3] = [("allow", Decide::Allow), ("ask", Decide::Ask), ("deny", Decide::Deny)];
 const EXPIRIES: [(&str, OnExpiry); 2] = [("deny", OnExpiry::Deny), ("pause", OnExpiry::Pause)];

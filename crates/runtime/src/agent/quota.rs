@@ -6,7 +6,8 @@ use lodestep_core::definition::{Limits, QuotaLimits};
 
 use super::duration::{LONGEST_MS, SECOND_MS};
 use super::money::micro_usd;
-use super::reader::{Item, Table};
+use super::reader::Item;
+use super::table::Table;
 
 /// Numbers beyond this are not held exactly by every reader of the stored definition.
 const MOST: u64 = 1 << 53;

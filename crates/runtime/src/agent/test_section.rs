@@ -6,8 +6,9 @@ use toml::de::DeValue;
 
 use super::inputs::{InputKind, InputSpec, read};
 use super::names::{instead, shown};
-use super::reader::{Item, Table};
+use super::reader::Item;
 use super::references::{Allowed, check};
+use super::table::Table;
 
 /// What stands for the folder of a trial.
 const FOLDER: &str = "${test:folder}";

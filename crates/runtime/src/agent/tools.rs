@@ -11,9 +11,10 @@ use super::command;
 use super::duration::{DAY_MS, SECOND_MS};
 use super::inputs::{InputKind, InputSpec, absolute};
 use super::names::{is_tool_name, shown};
-use super::reader::{Item, Table};
+use super::reader::Item;
 use super::references::Allowed;
 use super::state_tools::ARTIFACTS;
+use super::table::Table;
 
 /// How long an attempt may take unless the file says.
 pub(super) const TIMEOUT_MS: u64 = 60 * SECOND_MS;
@@ -89,7 +90,7 @@ fn tool(name: &str, item: &Item<'_>, ground: &Ground<'_>, secrets: &mut Vec<Stri
             command::read_all(&table);
             Vec::new()
         }
-        (None, true) => command::tool(name, &table, ground, secrets).into_iter().collect(),
+        (None, true) => vec![command::tool(name, &table, ground, secrets)],
     };
     table.close();
     tools

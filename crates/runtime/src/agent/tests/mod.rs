@@ -5,6 +5,7 @@ mod faults;
 mod inputs;
 mod schemas;
 mod tool_faults;
+mod whole_files;
 
 use std::path::PathBuf;
 

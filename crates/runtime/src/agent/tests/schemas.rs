@@ -5,10 +5,12 @@ use serde_json::{Value, json};
 use super::{LEAST, sound};
 
 fn input_of(schema: &str) -> Value {
-    let file = sound(&format!(r#"{LEAST}[tools.x]
+    let file = sound(&format!(
+        r#"{LEAST}[tools.x]
 description = "d"
 command = ["sh"]
-input = {schema}"#));
+input = {schema}"#
+    ));
     file.definition.tool("x").unwrap().input.clone()
 }
 
@@ -48,11 +50,13 @@ fn numbers_booleans_and_lists_are_kept() {
 #[test]
 fn the_order_of_keys_does_not_change_the_digest() {
     let digest = |input: &str| {
-        let file = format!(r#"{LEAST}[tools.x]
+        let file = format!(
+            r#"{LEAST}[tools.x]
 description = "d"
 command = ["sh"]
 model = 1
-input = {input}"#);
+input = {input}"#
+        );
         let folder = super::Folder::new();
         let mut file = folder.load(file.replace("model = 1\n", "")).unwrap();
         // The folder is part of what is pinned, and differs here.

@@ -195,11 +195,15 @@ same_by = []"#,
 
 #[test]
 fn schemas_are_checked() {
-    let input = |input: &str| format!(r#"[tools.x]
+    let input = |input: &str| {
+        format!(
+            r#"[tools.x]
 description = "d"
 command = ["sh"]
 [tools.x.input]
-{input}"#);
+{input}"#
+        )
+    };
     let table: Vec<(String, &[&str])> = vec![
         (
             input(r#"type = "string""#),
@@ -210,47 +214,61 @@ command = ["sh"]
             &[r#"4:10: `tools.x.input` has to be the schema of an object | write type = "object""#],
         ),
         (
-            input(r#"type = "object"
-properties = []"#),
+            input(
+                r#"type = "object"
+properties = []"#,
+            ),
             &[r#"6:1: `tools.x.input.properties` is no table | write properties = { name = { type = "string" } }"#],
         ),
         (
-            input(r#"type = "object"
+            input(
+                r#"type = "object"
 required = ["titel"]
-properties = { title = { type = "string" } }"#),
+properties = { title = { type = "string" } }"#,
+            ),
             &["6:13: `required` names `titel`, which is not in `properties` | did you mean `title`?"],
         ),
         (
-            input(r#"type = "object"
-properties = { a = { type = "text" } }"#),
+            input(
+                r#"type = "object"
+properties = { a = { type = "text" } }"#,
+            ),
             &[
                 r#"6:22: `tools.x.input.properties.a.type` is no JSON Schema: "text" is not valid under any of the schemas listed in the 'anyOf' keyword | see json-schema.org, draft 2020-12"#,
             ],
         ),
         (
-            input(r#"type = "object"
-properties = { a = { type = "array", items = { type = "artifact" } } }"#),
+            input(
+                r#"type = "object"
+properties = { a = { type = "array", items = { type = "artifact" } } }"#,
+            ),
             &[
                 "6:48: `tools.x.input.properties.a.items.type`: an artifact is an argument, not a part of one | make it a property of `input` itself",
             ],
         ),
         (
-            input(r#"type = "object"
-properties = { a = { "$ref" = "https://example.com/s.json" } }"#),
+            input(
+                r#"type = "object"
+properties = { a = { "$ref" = "https://example.com/s.json" } }"#,
+            ),
             &[
                 "6:22: `tools.x.input.properties.a.$ref` leads out of the schema, and nothing is fetched | put it under `$defs` and write \"#/$defs/NAME\"",
             ],
         ),
         (
-            input(r#"type = "object"
-properties = { a = { pattern = "(" } }"#),
+            input(
+                r#"type = "object"
+properties = { a = { pattern = "(" } }"#,
+            ),
             &[
                 r#"6:22: `tools.x.input.properties.a.pattern` is no JSON Schema: "(" is not a "regex" | see json-schema.org, draft 2020-12"#,
             ],
         ),
         (
-            input(r#"type = "object"
-properties = { repeat_reason = { type = "string" } }"#),
+            input(
+                r#"type = "object"
+properties = { repeat_reason = { type = "string" } }"#,
+            ),
             &[
                 "6:16: `repeat_reason` is an argument that the runtime adds to effects and takes out again | give it another name",
             ],
