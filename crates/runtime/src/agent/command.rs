@@ -1,0 +1,173 @@
+//! A tool that is a program: how it is started, what it does to the world, and how long what holds.
+
+use std::collections::BTreeMap;
+
+use lodestep_core::definition::{ToolDefinition, ToolKind};
+use lodestep_core::effect::Class;
+use serde_json::Value;
+
+use super::duration::{DAY_MS, LONGEST_MS};
+use super::names::{instead, is_variable, shown};
+use super::reader::Item;
+use super::references::{Allowed, needed};
+use super::schema;
+use super::table::Table;
+use super::tools::{ATTEMPTS, Ground, KEY_VALID_FOR_MS, TIMEOUT_MS};
+
+/// What the runtime itself sets in a tool's environment begins with this.
+const OWN_VARIABLES: &str = "LODESTEP_";
+
+const CLASSES: [(&str, Class); 5] = [
+    ("read", Class::Read),
+    ("idempotent", Class::Idempotent),
+    ("keyed", Class::Keyed),
+    ("checkable", Class::Checkable),
+    ("unsafe", Class::Unsafe),
+];
+
+/// Reads a class by its word.
+pub(super) fn class(item: &Item<'_>) -> Option<Class> {
+    item.one_of(&CLASSES)
+}
+
+/// Asks for every key of a program, so that a table that says neither `builtin` nor `command` is closed without noise.
+pub(super) fn read_all(table: &Table<'_>) {
+    for key in [
+        "command",
+        "description",
+        "input",
+        "class",
+        "timeout",
+        "attempts",
+        "key_valid_for",
+        "settles_after",
+        "lookup",
+        "env",
+        "same_by",
+        "root",
+    ] {
+        table.get(key);
+    }
+}
+
+/// Reads the table of a program.
+pub(super) fn tool(name: &str, table: &Table<'_>, ground: &Ground<'_>, secrets: &mut Vec<String>) -> ToolDefinition {
+    let inputs = Allowed::Inputs(ground.inputs);
+    let argv = table.get("command").and_then(|item| item.argv(&inputs));
+    let description = table.need("description", "description = \"Publish the finished report.\"");
+    let description = description.and_then(|item| item.said(&Allowed::Nothing));
+    let class = table.get("class").map_or(Some(Class::Unsafe), |item| class(&item));
+    let input = table.need("input", "input = { type = \"object\", properties = { … } }");
+    let schema = input.and_then(|item| schema::input(&item, class));
+    let timeout_ms = time(table, "timeout", DAY_MS).unwrap_or(TIMEOUT_MS);
+    let attempts = table.get("attempts").and_then(|item| item.whole(1..=100));
+    let lookup = lookup(table, class, &inputs);
+    ToolDefinition {
+        name: name.to_owned(),
+        group: name.to_owned(),
+        description: description.unwrap_or_default(),
+        same_by: same_by(table, class, schema.as_ref()),
+        input: schema.unwrap_or_default(),
+        class: class.unwrap_or(Class::Unsafe),
+        kind: ToolKind::Command {
+            argv: argv.unwrap_or_default(),
+            lookup,
+            env: table.get("env").map(|item| environment(&item, secrets)).unwrap_or_default(),
+            folder: ground.folder.to_string_lossy().into_owned(),
+        },
+        timeout_ms,
+        max_attempts: attempts.and_then(|attempts| u32::try_from(attempts).ok()).unwrap_or(ATTEMPTS),
+        key_valid_for_ms: key_valid_for(table, class).unwrap_or(KEY_VALID_FOR_MS),
+        settles_after_ms: time(table, "settles_after", LONGEST_MS).unwrap_or(timeout_ms),
+    }
+}
+
+fn time(table: &Table<'_>, key: &'static str, most_ms: u64) -> Option<u64> {
+    table.get(key).and_then(|item| item.duration(1..=most_ms))
+}
+
+/// A lookup belongs to a checkable tool, and to no other.
+fn lookup(table: &Table<'_>, class: Option<Class>, inputs: &Allowed<'_>) -> Option<Vec<String>> {
+    if class == Some(Class::Checkable) {
+        let item = table.need("lookup", "lookup = [\"sh\", \"tool.sh\", \"--lookup\"]");
+        return item.and_then(|item| item.argv(inputs));
+    }
+    let item = table.get("lookup")?;
+    if let Some(class) = class {
+        item.fault(
+            format!("a tool of class {class} is never looked up"),
+            "add `class = \"checkable\"`, or take it out",
+        );
+    }
+    item.argv(inputs)
+}
+
+fn key_valid_for(table: &Table<'_>, class: Option<Class>) -> Option<u64> {
+    let item = table.get("key_valid_for")?;
+    if let Some(class) = class.filter(|class| *class != Class::Keyed) {
+        item.fault(
+            format!("a tool of class {class} is never sent again under its key"),
+            "add `class = \"keyed\"`, or take it out",
+        );
+    }
+    item.duration(1..=LONGEST_MS)
+}
+
+fn same_by(table: &Table<'_>, class: Option<Class>, schema: Option<&Value>) -> Option<Vec<String>> {
+    let item = table.get("same_by")?;
+    if let Some(class) = class.filter(|class| class.is_repeatable()) {
+        item.fault(
+            format!("a tool of class {class} may repeat freely, so nothing makes two of its effects the same"),
+            "take it out",
+        );
+    }
+    let names = item.list("[\"invoice\"]")?;
+    if names.is_empty() {
+        item.fault(
+            format!("`{}` names nothing: every two effects would be the same", item.name),
+            "name a property of `input`, or take it out",
+        );
+    }
+    let properties = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
+    let known: Option<Vec<&str>> = properties.map(|properties| properties.keys().map(String::as_str).collect());
+    let mut same_by = Vec::new();
+    for item in names {
+        let Some(name) = item.text() else { continue };
+        // Without a schema there is another fault already.
+        if let Some(known) = known.as_ref().filter(|known| !known.contains(&name.as_str())) {
+            item.fault(format!("`input` has no property `{}`", shown(&name)), instead(&name, known, "properties"));
+        }
+        if same_by.contains(&name) {
+            item.fault(format!("`{}` is named twice", shown(&name)), "name it once");
+        }
+        same_by.push(name);
+    }
+    Some(same_by)
+}
+
+fn environment(item: &Item<'_>, secrets: &mut Vec<String>) -> BTreeMap<String, String> {
+    let mut environment = BTreeMap::new();
+    let table = item.table("env", "a table, such as { TOKEN = \"${env:TOKEN}\" }");
+    for (name, item) in table.iter().flat_map(Table::entries) {
+        if !is_variable(name) {
+            item.fault(
+                format!("`{}` is no name for a variable", shown(name)),
+                "use letters, digits and _, no digit first",
+            );
+        }
+        if name.starts_with(OWN_VARIABLES) {
+            item.fault(
+                format!("`{}`: variables that begin with {OWN_VARIABLES} are the runtime's", shown(name)),
+                "give it another name",
+            );
+        }
+        let Some(text) = item.text_with(&Allowed::Environment) else { continue };
+        for secret in needed(&text) {
+            if !secrets.contains(&secret) {
+                secrets.push(secret);
+            }
+        }
+        environment.insert((*name).to_owned(), text);
+    }
+    environment
+}

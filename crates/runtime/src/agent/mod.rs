@@ -1,0 +1,181 @@
+//! Agent files: from TOML to the definition that a run is pinned to.
+//!
+//! Everything is checked before anything is started, and all faults come at once, each with file, line, column and mend.
+//! What the definition holds is what a run keeps: instructions are read now, paths are absolute, defaults are filled in.
+//! References to inputs and secrets stay references. Whether a program of a tool can be started is found out when it is.
+//!
+//! # Layout
+//!
+//! - `table`, `reader`, `faults`, `names`: a typed reader over the parsed file that collects faults with their places.
+//! - `source`: the text and its folder. `references`, `duration`, `money`, `foreign`: what texts, times and amounts may be, and what keys of elsewhere mean.
+//! - `about`, `inputs`, `model`, `tools`, `command`, `schema`, `policy`, `quota`, `plan`, `test_section`: a table each.
+//! - `state_tools`: the tools of every run.
+
+mod about;
+mod command;
+mod duration;
+mod faults;
+mod foreign;
+mod inputs;
+mod model;
+mod money;
+mod names;
+mod plan;
+mod policy;
+mod quota;
+mod reader;
+mod references;
+mod schema;
+mod source;
+mod state_tools;
+mod table;
+mod test_section;
+#[cfg(test)]
+mod tests;
+mod tools;
+
+use std::path::{Path, PathBuf};
+
+use lodestep_core::definition::Done;
+use lodestep_core::{Definition, Error};
+use serde_json::Value;
+use toml::de::DeTable;
+
+pub use faults::{AgentFileErrors, Fault};
+pub use inputs::{InputKind, InputSpec};
+pub use state_tools::state_tools;
+pub use test_section::TestSection;
+
+use faults::Faults;
+use reader::Item;
+use source::Source;
+use table::Table;
+
+/// The format that this version reads.
+pub const FORMAT: u64 = 1;
+
+/// An agent file that was read and found sound.
+///
+/// ```
+/// # fn main() -> Result<(), lodestep_core::Error> {
+/// # let folder = std::env::temp_dir().join(format!("lodestep-doc-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder).expect("a temporary folder");
+/// # let path = folder.join("agent.toml");
+/// std::fs::write(&path, r#"
+///     format = 1
+///     [agent]
+///     name = "greeter"
+///     objective = "Greet ${input:whom}."
+///     [inputs]
+///     whom = { type = "string", default = "everyone" }
+///     [model]
+///     provider = "offline"
+/// "#).expect("a file");
+/// let file = lodestep::agent::AgentFile::load(&path)?;
+/// assert_eq!(file.definition.name, "greeter");
+/// let inputs = file.inputs(&[("whom".into(), "Ada".into())], &folder)?;
+/// assert_eq!(inputs, serde_json::json!({ "whom": "Ada" }));
+/// # std::fs::remove_dir_all(&folder).expect("removed");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentFile {
+    /// The file, absolute.
+    pub path: PathBuf,
+    /// Its folder, absolute and without links: what relative paths in it start from.
+    pub folder: PathBuf,
+    /// What a run is pinned to: the file's tools in its order, then [`state_tools`].
+    pub definition: Definition,
+    /// What a run is given, in the order of the file.
+    pub inputs: Vec<InputSpec>,
+    /// How it is tested, if it says.
+    pub test: Option<TestSection>,
+    /// Variables of the environment that its tools need, to be checked before a run: those without a default.
+    pub secrets: Vec<String>,
+}
+
+impl AgentFile {
+    /// Reads and checks an agent file and the instructions that it names. Nothing is started or written.
+    ///
+    /// # Errors
+    ///
+    /// `agent.not_found`, `agent.unreadable` (a folder, no permission, not UTF-8, over 1 MiB), `agent.newer_format`, or
+    /// `agent.invalid` with every fault.
+    pub fn load(path: &Path) -> Result<Self, AgentFileErrors> {
+        let source = Source::read(path)?;
+        let (tree, broken) = DeTable::parse_recoverable(&source.text);
+        let faults = Faults::new(path, &source.text);
+        let file = Table::root(tree.get_ref(), &faults);
+        format(&file, path)?;
+        // What could not be parsed is missing from the tree; faults of the rest would mislead.
+        if broken.is_empty() {
+            let read = Self::compile(&file, &source);
+            drop(file);
+            let found = faults.into_sorted();
+            return if found.is_empty() { Ok(read) } else { Err(AgentFileErrors::invalid(path, found)) };
+        }
+        drop(file);
+        let syntax = Faults::new(path, &source.text);
+        for error in broken {
+            let at = error.span().map_or(0, |span| span.start);
+            syntax.add(at, format!("not TOML: {}", names::shown(error.message())), source::mend(error.message()));
+        }
+        Err(AgentFileErrors::invalid(path, syntax.into_sorted()))
+    }
+
+    /// The inputs of a run: typed, defaults filled in, paths absolute (and without links, where they exist). A given
+    /// relative path starts from `cwd`, a default one from the agent file's folder.
+    ///
+    /// # Errors
+    ///
+    /// `input.unknown` naming the nearest, `input.invalid` naming the value, `input.missing` naming all that are.
+    pub fn inputs(&self, given: &[(String, String)], cwd: &Path) -> Result<Value, Error> {
+        inputs::values(&self.inputs, given, cwd, &self.folder)
+    }
+
+    /// Reads every table. The result counts only if no fault was noted.
+    fn compile(file: &Table<'_>, source: &Source) -> Self {
+        let specs = inputs::specs(file);
+        let about = about::about(file, &specs, &source.folder);
+        let model = model::model(file, &source.folder);
+        let always = state_tools();
+        let ground = tools::Ground { folder: &source.folder, inputs: &specs };
+        let mut secrets = Vec::new();
+        let mut tools = tools::tools(file, &ground, &always, &mut secrets);
+        let policy = policy::rules(file, &tools, &always);
+        tools.extend(always);
+        let quota = quota::quota(file, model.price.is_some());
+        let mut definition = Definition {
+            name: about.name,
+            objective: about.objective,
+            instructions: about.instructions,
+            model,
+            tools,
+            policy,
+            quota,
+            milestones: Vec::new(),
+            done: Done::default(),
+            limits: quota::limits(file),
+        };
+        definition.milestones = plan::milestones(file, &definition);
+        definition.done = plan::done(file, &definition.milestones);
+        let test = test_section::test(file, &specs);
+        file.close();
+        let (path, folder) = (source.path.clone(), source.folder.clone());
+        Self { path, folder, definition, inputs: specs, test, secrets }
+    }
+}
+
+/// A newer format is refused by name before anything else is judged by the rules of this one.
+fn format(file: &Table<'_>, path: &Path) -> Result<(), AgentFileErrors> {
+    let Some(item) = file.need("format", "format = 1") else { return Ok(()) };
+    let newer =
+        |item: &Item<'_>| item.value().as_integer()?.as_str().parse().ok().filter(|format: &u64| *format > FORMAT);
+    if let Some(newer) = newer(&item) {
+        let what = format!("{} has format {newer}; this version reads {FORMAT}", path.display());
+        return Err(AgentFileErrors::new("agent.newer_format", what, "use a newer version of lodestep"));
+    }
+    item.whole(FORMAT..=FORMAT);
+    Ok(())
+}

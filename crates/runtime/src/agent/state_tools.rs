@@ -1,0 +1,145 @@
+//! The tools that every run has: they work on its own state. A program that builds a definition without a file appends
+//! [`state_tools`] to its own tools, as an agent file does.
+
+use lodestep_core::definition::{StateAct, ToolDefinition, ToolKind};
+use lodestep_core::effect::Class;
+use serde_json::{Value, json};
+
+use super::tools::{ATTEMPTS, KEY_VALID_FOR_MS, TIMEOUT_MS};
+
+/// The group of the tools that save and search artifacts.
+pub(super) const ARTIFACTS: &str = "artifacts";
+
+/// The group of the acts on the run's state.
+const STATE: &str = "state";
+
+/// `note`, `plan`, `ask`, `finish`, `artifact_open`, `artifact_close`, `artifact_save` and `artifact_search`, in this order.
+pub fn state_tools() -> Vec<ToolDefinition> {
+    vec![note(), plan(), ask(), finish(), artifact_open(), artifact_close(), artifact_save(), artifact_search()]
+}
+
+fn tool(
+    name: &str,
+    class: Class,
+    kind: ToolKind,
+    description: &str,
+    required: &[&str],
+    properties: Value,
+) -> ToolDefinition {
+    let group = if matches!(kind, ToolKind::State { .. }) { STATE } else { ARTIFACTS };
+    ToolDefinition {
+        name: name.to_owned(),
+        group: group.to_owned(),
+        description: description.to_owned(),
+        input: json!({"type": "object", "additionalProperties": false, "required": required, "properties": properties}),
+        class,
+        kind,
+        timeout_ms: TIMEOUT_MS,
+        max_attempts: ATTEMPTS,
+        key_valid_for_ms: KEY_VALID_FOR_MS,
+        settles_after_ms: TIMEOUT_MS,
+        same_by: None,
+    }
+}
+
+/// An act on the state is decided with the reply that wants it; a repeat of it leaves the same.
+fn act(name: &str, act: StateAct, description: &str, required: &[&str], properties: Value) -> ToolDefinition {
+    tool(name, Class::Idempotent, ToolKind::State { act }, description, required, properties)
+}
+
+fn artifacts(function: &str) -> ToolKind {
+    ToolKind::Builtin { builtin: ARTIFACTS.to_owned(), function: function.to_owned(), root: None }
+}
+
+fn artifact_name() -> Value {
+    json!({"type": "string", "minLength": 1, "description": "The artifact's name, such as report.md."})
+}
+
+fn note() -> ToolDefinition {
+    act(
+        "note",
+        StateAct::Note,
+        "Keeps a note under a key, in place of the one that was there; an empty text removes it. Notes are shown in every \
+         request: what was seen is forgotten, what was noted stays. A note has at most 8 KiB, all notes 16 KiB, unless \
+         the answer says otherwise.",
+        &["key", "text"],
+        json!({
+            "key": {"type": "string", "pattern": "^[a-z0-9_-]{1,32}$", "description": "1 to 32 of a-z 0-9 _ -."},
+            "text": {"type": "string", "description": "All of the note's text."},
+        }),
+    )
+}
+
+fn plan() -> ToolDefinition {
+    act(
+        "plan",
+        StateAct::Plan,
+        "Marks a milestone of the plan as reached or open; a name that is not in the plan adds one. A milestone that needs \
+         a finished tool is marked by the runtime itself.",
+        &["milestone", "status"],
+        json!({
+            "milestone": {"type": "string", "minLength": 1, "maxLength": 64, "description": "The milestone's name."},
+            "status": {"enum": ["open", "reached"]},
+            "evidence": {"type": "string", "description": "What shows it: `action N` or `artifact NAME`."},
+            "title": {"type": "string", "description": "What a new milestone means."},
+        }),
+    )
+}
+
+fn ask() -> ToolDefinition {
+    act(
+        "ask",
+        StateAct::Ask,
+        "Asks a person; the result is the answer, which may take days. Ask for what only a person can know or decide.",
+        &["question"],
+        json!({
+            "question": {"type": "string", "minLength": 1},
+            "choices": {"type": "array", "items": {"type": "string"}, "description": "Answers to choose from."},
+        }),
+    )
+}
+
+fn finish() -> ToolDefinition {
+    act(
+        "finish",
+        StateAct::Finish,
+        "Ends the run when everything under \"Done when\" holds; otherwise the result says what is missing.",
+        &["summary"],
+        json!({"summary": {"type": "string", "description": "What was reached, for the person who reads it."}}),
+    )
+}
+
+fn artifact_open() -> ToolDefinition {
+    let description = "Shows an artifact's text under \"Open artifacts\" from the next decision on.";
+    act("artifact_open", StateAct::OpenArtifact, description, &["name"], json!({"name": artifact_name()}))
+}
+
+fn artifact_close() -> ToolDefinition {
+    let description = "Stops showing an artifact's text; the artifact stays.";
+    act("artifact_close", StateAct::CloseArtifact, description, &["name"], json!({"name": artifact_name()}))
+}
+
+fn artifact_save() -> ToolDefinition {
+    tool(
+        "artifact_save",
+        Class::Idempotent,
+        artifacts("save"),
+        "Saves a text as the next version of an artifact: results, drafts, anything too long for a note.",
+        &["name", "text"],
+        json!({"name": artifact_name(), "text": {"type": "string", "description": "All of its text."}}),
+    )
+}
+
+fn artifact_search() -> ToolDefinition {
+    tool(
+        "artifact_search",
+        Class::Read,
+        artifacts("search"),
+        "Finds the lines of an artifact that hold every word of a query.",
+        &["name", "query"],
+        json!({
+            "name": artifact_name(),
+            "query": {"type": "string", "minLength": 1, "description": "Words to look for."},
+        }),
+    )
+}
