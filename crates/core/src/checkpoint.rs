@@ -24,6 +24,9 @@ pub const FOLD_VERSION: u32 = 1;
 /// How many closed requests a checkpoint remembers, so that a late answer learns what happened.
 pub const CLOSED_REQUESTS: usize = 64;
 
+/// How many notes a checkpoint holds: their bytes have limits of their own, and a note of one byte is a note.
+pub const NOTES: usize = 128;
+
 /// How many decisions' texts a checkpoint keeps for the context.
 pub const RECENT_TEXTS: usize = 8;
 
@@ -223,6 +226,9 @@ pub struct ModelState {
     /// The manifest of that request.
     #[n(9)]
     pub last_manifest: Option<Stored>,
+    /// Refusals in a row because the request was longer than the model's context.
+    #[n(10)]
+    pub too_long_in_row: u32,
 }
 
 /// The text beside a decision's calls.
@@ -489,7 +495,7 @@ impl Tally {
         let mut chained: Vec<&[u8]> = vec![self.root.as_bytes()];
         chained.extend_from_slice(parts);
         self.root = Digest::over("lodestep tally 1", &chained);
-        self.count += 1;
+        self.count = self.count.saturating_add(1);
     }
 }
 
