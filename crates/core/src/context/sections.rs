@@ -19,6 +19,8 @@ pub(super) struct View<'a> {
     pub definition: &'a Definition,
     pub inputs: &'a Value,
     pub blobs: &'a Blobs,
+    /// The open artifacts that are not too large to be shown.
+    pub shown: Vec<&'a str>,
 }
 
 impl View<'_> {
@@ -38,7 +40,7 @@ const ERRORS: u64 = 3;
 const ANSWERS: u64 = 5;
 
 fn share(room: u64, hundredths: u64) -> u64 {
-    room * hundredths / 100
+    room.saturating_mul(hundredths) / 100
 }
 
 /// What the sections after the recent actions may need.
@@ -162,7 +164,8 @@ pub(super) fn completed(
             not_done => format!("{tool} {} ok, {not_done} not done", counts.done),
         })
         .collect();
-    let total: u64 = view.checkpoint.older.values().map(|counts| counts.done + counts.not_done).sum();
+    let each = view.checkpoint.older.values().map(|counts| counts.done.saturating_add(counts.not_done));
+    let total = each.fold(0, u64::saturating_add);
     if total > 0 {
         lines.push(format!("- {} earlier: {}", total, one_line(&older.join(", "), 1_000)));
     }
@@ -205,8 +208,12 @@ fn artifacts(view: &View<'_>, room: u64) -> String {
         .collect();
     let each = room / (open.len().max(1) as u64);
     open.into_iter().fold(String::new(), |mut text, (name, artifact)| {
-        let content = without_headings(&view.text(&artifact.content));
         let (version, bytes) = (artifact.version, artifact.content.len);
+        let content = if view.shown.contains(&name.as_str()) {
+            without_headings(&view.text(&artifact.content))
+        } else {
+            "(too large to show beside the rest; read it in parts, or close it)".to_owned()
+        };
         let body = shorten(&content, each.saturating_sub(name.len() as u64 + 60));
         let _ = writeln!(text, "## {name} (version {version}, {bytes} bytes)\n{body}");
         text
@@ -222,7 +229,9 @@ fn errors(view: &View<'_>, shown: &[Ordinal]) -> String {
         .filter(|error| error.text.seq >= newest)
         .filter(|error| error.ordinal.is_none_or(|ordinal| !shown.contains(&ordinal)))
         .fold(String::new(), |mut text, error| {
-            let _ = writeln!(text, "- {}", one_line(&view.text(&error.text), 300));
+            let said = view.text(&error.text);
+            let said = if said.trim().is_empty() { format!("({} bytes, not shown)", error.text.len) } else { said };
+            let _ = writeln!(text, "- {}", one_line(&said, 300));
             text
         })
 }

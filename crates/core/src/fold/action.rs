@@ -106,7 +106,9 @@ pub(super) fn finished(checkpoint: &mut Checkpoint, seq: u64, event: &ActionFini
         (ActionState::Gated { gate: Gate::Same(_) }, SettledBy::SameEffect) => true,
         (ActionState::Gated { gate: Gate::Siblings }, SettledBy::Core) => true,
         (ActionState::Gated { .. }, _) => false,
-        (ActionState::Ready { .. }, SettledBy::SameEffect | SettledBy::Core) => true,
+        (ActionState::Ready { .. }, SettledBy::SameEffect | SettledBy::Core) => action.attempts == 0,
+        // What may have been sent is settled by what is known of it, by nothing else.
+        (_, SettledBy::SameEffect | SettledBy::Core) => false,
         (ActionState::Ready { .. }, _) => action.class.is_repeatable() || action.attempts > 0,
         (ActionState::Open { attempt, .. }, _) => event.attempt <= *attempt,
         (ActionState::LookUp { .. } | ActionState::Doubt { .. }, _) => true,

@@ -77,6 +77,9 @@ pub(super) fn decided(checkpoint: &mut Checkpoint, seq: u64, event: &DecisionOpe
     if checkpoint.decision.is_some() {
         return Err("a decision is open");
     }
+    if checkpoint.model.open.is_some() {
+        return Err("a call has no answer yet");
+    }
     if Some(event.decision) != checkpoint.model.decisions.checked_add(1) {
         return Err("the decision's number does not follow");
     }
