@@ -5,7 +5,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use lodestep_core::checkpoint::{ActionState, How, Phase};
-use lodestep_core::definition::{Decide, Done, Limits, MilestoneDefinition, QuotaLimits};
+use lodestep_core::definition::{Decide, Definition, Done, Limits, MilestoneDefinition, QuotaLimits};
 use lodestep_core::effect::{Class, Seen};
 use lodestep_core::event::{
     ArtifactSaved, CallFailure, Ending, ErrorKind, Event, Evidence, Gate, RefusalKind, StopReason,
@@ -130,8 +130,6 @@ fn too_many_calls_are_refused_one_by_one_and_made_up_names_share_a_row() {
     bench.calls((0..=CALLS_PER_REPLY).map(|n| call("read", &json!({ "x": n }))).collect());
     assert_eq!(bench.checkpoint.pending.len(), CALLS_PER_REPLY);
 }
-
-use lodestep_core::Definition;
 
 #[test]
 fn the_second_equal_effect_takes_the_firsts_outcome() {
@@ -446,4 +444,17 @@ fn a_too_long_request_is_tried_once_smaller_also_after_a_busy_provider() {
     }
     assert!(bench.checkpoint.model.estimate_permille > 1_250);
     assert_eq!(bench.checkpoint.quota.used.model_calls, 0, "nothing is charged");
+}
+
+#[test]
+fn g06_a_lost_reply_is_charged_in_full_and_one_that_was_not_sent_costs_nothing() {
+    let mut bench = Bench::new(free());
+    bench.reserve().expect("the quota has room");
+    let reserved = bench.checkpoint.model.open.expect("a call is open").amounts;
+    assert_eq!(names(&bench.crash()), ["CallLost"]);
+    assert_eq!((bench.checkpoint.quota.used, bench.checkpoint.quota.reserved), (reserved, Default::default()));
+    let call = bench.reserve().expect("the quota has room");
+    assert_eq!(call, 2, "it is another call");
+    bench.step(|draft, definition| fail(draft, definition, call, CallFailure::NotSent, "no route", None));
+    assert_eq!((bench.checkpoint.quota.used, bench.checkpoint.quota.reserved), (reserved, Default::default()));
 }

@@ -381,3 +381,14 @@ fn an_unknown_next_names_its_time() {
     assert!(at > bench.now && at <= bench.now.plus_ms(750), "half a second and jitter");
     assert_ne!(at, Timestamp::default());
 }
+
+#[test]
+fn g14_a_transition_without_events_has_the_state_of_its_bytes() {
+    let mut bench = Bench::new(free());
+    bench.wait_ms(5_000);
+    let sealed = bench.draft().seal();
+    let mut folded = bench.checkpoint.clone();
+    lodestep_core::fold::fold(&mut folded, &sealed.envelope).expect("it folds");
+    assert_eq!(folded, sealed.checkpoint);
+    assert_eq!(bench.draft().seal(), sealed, "the same again has the same digest");
+}

@@ -35,7 +35,7 @@ pub(super) fn recent(view: &View<'_>, room: u64) -> Exchange {
     let mut shown: Vec<Ordinal> = Vec::new();
     for (age, mut group) in groups.into_iter().enumerate() {
         group.sort_by_key(|settled| settled.ordinal);
-        let loaded = group.iter().all(|settled| view.blobs.contains_key(&settled.result.digest));
+        let loaded = group.iter().all(|settled| view.bytes(&settled.result).is_some());
         let size: u64 = group.iter().map(|settled| weight(view, settled)).sum();
         if age > 0 && (size > left || !loaded) {
             break;

@@ -161,7 +161,8 @@ pub fn assemble(
         Request { system, messages: Vec::new(), tools, max_output_tokens: definition.model.max_output_tokens };
     let fixed = estimate::bytes_of(&request).len() as u64;
     let shown = shown_artifacts(checkpoint, budget.bytes).into_iter().map(|(name, _)| name.as_str()).collect();
-    let view = sections::View { checkpoint, definition, inputs, blobs, shown };
+    let wanted = wants(checkpoint, definition).into_iter().map(|stored| stored.digest).collect();
+    let view = sections::View { checkpoint, definition, inputs, blobs, wanted, shown };
     let mut room = budget.bytes.saturating_sub(fixed);
     // Shares are of what is left; when the sum comes out too large (escapes, framing), everything gets less.
     for _ in 0..8 {

@@ -1,5 +1,6 @@
 //! The state as text: each section has a share of the room, and what does not fit is shortened by a fixed rule.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use serde_json::Value;
@@ -8,6 +9,7 @@ use crate::checkpoint::{Checkpoint, How, Milestone, Settled};
 use crate::context::budget::{one_line, shorten};
 use crate::context::{Blobs, SectionSize, estimate};
 use crate::definition::Definition;
+use crate::digest::Digest;
 use crate::event::Evidence;
 use crate::ids::Ordinal;
 use crate::reference::with_inputs;
@@ -19,6 +21,8 @@ pub(super) struct View<'a> {
     pub definition: &'a Definition,
     pub inputs: &'a Value,
     pub blobs: &'a Blobs,
+    /// The values that are wanted: one that happens to be there besides shall change nothing.
+    pub wanted: BTreeSet<Digest>,
     /// The open artifacts that are not too large to be shown.
     pub shown: Vec<&'a str>,
 }
@@ -26,7 +30,13 @@ pub(super) struct View<'a> {
 impl View<'_> {
     /// A value as text; ill-formed UTF-8 is replaced, what was not loaded is empty.
     pub fn text(&self, stored: &Stored) -> String {
-        self.blobs.get(&stored.digest).map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default()
+        self.bytes(stored).map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default()
+    }
+
+    /// A value's bytes, if it is wanted and was loaded.
+    pub fn bytes(&self, stored: &Stored) -> Option<&[u8]> {
+        let wanted = self.wanted.contains(&stored.digest);
+        self.blobs.get(&stored.digest).filter(|_| wanted).map(Vec::as_slice)
     }
 }
 
