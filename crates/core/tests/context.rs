@@ -93,6 +93,25 @@ fn g08_what_is_not_wanted_changes_nothing() {
     }
 }
 
+#[test]
+fn g08_values_that_are_there_but_not_wanted_are_not_shown() {
+    let mut bench = Bench::new(free());
+    let ends = |bench: &mut Bench, ordinal: u32, bytes: usize| {
+        let (ordinal, text) = (lodestep_core::Ordinal(ordinal), vec![b'y'; bytes]);
+        let seen = lodestep_core::effect::Seen::Done;
+        let ended = lodestep_core::rules::settle::Attempt { ordinal, attempt: 1, seen, text, artifact: None };
+        bench.step(|draft, _| lodestep_core::rules::settle::settle(draft, ended));
+    };
+    bench.calls(vec![call("read", &json!({ "x": "older".repeat(2_000) }))]);
+    ends(&mut bench, 1, 10);
+    bench.calls(vec![call("read", &json!({"x": 2}))]);
+    ends(&mut bench, 2, 400_000);
+    let wanted = loaded(&bench.checkpoint, &bench.definition, &bench.blobs);
+    let make = |blobs: &Blobs| assemble(&bench.checkpoint, &bench.definition, &bench.inputs(), blobs).expect("it fits");
+    assert_eq!(text_of(&make(&wanted).0), text_of(&make(&bench.blobs).0));
+    assert!(!wanted.contains_key(&bench.settled(1).arguments.digest), "the case is the one that is meant");
+}
+
 fn with_artifact(bytes: &[u8]) -> Bench {
     let mut bench = Bench::new(free());
     let content = ValueRef::of(bytes);

@@ -392,3 +392,16 @@ fn g14_a_transition_without_events_has_the_state_of_its_bytes() {
     assert_eq!(folded, sealed.checkpoint);
     assert_eq!(bench.draft().seal(), sealed, "the same again has the same digest");
 }
+
+#[test]
+fn g11_what_waits_for_a_settled_action_is_due_at_once() {
+    let mut bench = Bench::new(free());
+    bench.calls(vec![call("unsafe", &json!({})), call("unsafe", &json!({}))]);
+    bench.owed();
+    bench.seen(1, Seen::Done);
+    let standing = bench.standing();
+    assert_eq!((standing.status, standing.due), (Status::Ready, Some(bench.checkpoint.at)));
+    let mut bench = Bench::new(free());
+    bench.calls(vec![call("finish", &json!({}))]);
+    assert_eq!(bench.standing().due, Some(bench.checkpoint.at), "a finish without siblings can be judged");
+}

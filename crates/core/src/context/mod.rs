@@ -35,6 +35,9 @@ pub const ASSEMBLER_VERSION: u32 = 1;
 /// A longer error text is named by its size.
 const ERROR_BYTES: u64 = 64 * 1024;
 
+/// Shorter values of recent actions are always loaded: those that are not shown in full have a line each.
+const LINE_BYTES: u64 = 4 * 1024;
+
 /// At most so many bytes of values that are too long for the budget are loaded in order to show their ends.
 const SHORTENED_BYTES: u64 = 16 * 1024 * 1024;
 
@@ -127,14 +130,14 @@ fn shown_artifacts(checkpoint: &Checkpoint, bytes: u64) -> Vec<(&String, Stored)
 }
 
 /// Arguments and results of the newest actions: all of the newest decision, whose long ones are shown shortened,
-/// and of older ones what the budget could hold.
+/// and of older ones what the budget could hold, and the short ones.
 fn recent_values(checkpoint: &Checkpoint, bytes: u64) -> Vec<Stored> {
     let newest = checkpoint.recent.back().map(|settled| settled.decision);
     let (mut wanted, mut room, mut shortened) = (Vec::new(), bytes, bytes.max(SHORTENED_BYTES));
     for settled in checkpoint.recent.iter().rev() {
         for value in [settled.arguments, settled.result] {
             room = room.saturating_sub(value.len);
-            if value.len <= shortened && (room > 0 || Some(settled.decision) == newest) {
+            if value.len <= shortened && (room > 0 || value.len <= LINE_BYTES || Some(settled.decision) == newest) {
                 shortened -= value.len;
                 wanted.push(value);
             }
