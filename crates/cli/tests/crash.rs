@@ -175,7 +175,8 @@ fn sql_04_two_workers_on_one_store_do_each_effect_once() {
     let mut first = world.start(&["worker", "--until-idle"]);
     let mut second = world.command(&["worker", "--until-idle"]);
     second.arg("--store").arg(&link);
-    let mut second = second.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().expect("started");
+    let mut second =
+        second.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().expect("started");
     // Reading works beside them.
     world.lodestep(&["ls"]).exits(0);
     assert_eq!(first.child.wait().expect("ended").code(), Some(0));
@@ -190,9 +191,23 @@ fn sql_04_two_workers_on_one_store_do_each_effect_once() {
 #[test]
 fn the_test_command_finds_the_research_example_sound() {
     let world = World::new();
-    world.write("docs/a.md", "# Leases\n\nA worker holds a lease while it lives, and another worker takes over when it dies.\n");
+    world.write(
+        "docs/a.md",
+        "# Leases\n\nA worker holds a lease while it lives, and another worker takes over when it dies.\n",
+    );
     let agent = research();
-    let said = world.lodestep(&["test", agent.to_str().expect("a path"), "-i", "folder=docs", "-i", "topic=who takes over when a worker dies", "--every", "5", "--kills", "4"]);
+    let said = world.lodestep(&[
+        "test",
+        agent.to_str().expect("a path"),
+        "-i",
+        "folder=docs",
+        "-i",
+        "topic=who takes over when a worker dies",
+        "--every",
+        "5",
+        "--kills",
+        "4",
+    ]);
     let said = said.exits(0);
     assert!(said.out.contains("0 effects lost, 0 doubled, 0 different results, 0 faults"), "{said:?}");
 }

@@ -15,7 +15,10 @@ fn documents(world: &World) -> std::path::PathBuf {
         "docs/bread.md",
         "# Bread\n\nBread needs flour, water, salt and time.\nThe dough rests for some hours before it is baked in a hot oven.\n",
     );
-    world.write("docs/notes/weather.txt", "Rain is expected in the evening, and the wind will turn to the north later.\n");
+    world.write(
+        "docs/notes/weather.txt",
+        "Rain is expected in the evening, and the wind will turn to the north later.\n",
+    );
     world.path().join("docs")
 }
 
@@ -50,7 +53,12 @@ fn the_main_job_from_start_to_end() {
     assert_eq!(world.read("out/notified.log").lines().count(), 1);
 
     let effects = world.json(&["effects", &id]);
-    let effects: Vec<_> = effects.as_array().expect("a list").iter().map(|effect| (effect["tool"].clone(), effect["state"].clone())).collect();
+    let effects: Vec<_> = effects
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|effect| (effect["tool"].clone(), effect["state"].clone()))
+        .collect();
     assert_eq!(effects, [("publish".into(), "done".into()), ("notify".into(), "done".into())]);
     assert!(world.lodestep(&["verify"]).exits(0).out.contains("sound"));
     assert!(world.lodestep(&["show", &id]).exits(0).out.contains("completed"));

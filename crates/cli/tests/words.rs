@@ -37,7 +37,11 @@ fn apr_02_of_many_answers_one_counts() {
     let first = |text: &str| said.iter().filter(|said| said.code == Some(0) && said.out.starts_with(text)).count();
     assert_eq!(first("approved") + first("denied"), 1, "{said:?}");
     assert_eq!(first("already given"), 3, "{said:?}");
-    assert_eq!(said.iter().filter(|said| said.code == Some(1) && said.err.contains("request.decided")).count(), 4, "{said:?}");
+    assert_eq!(
+        said.iter().filter(|said| said.code == Some(1) && said.err.contains("request.decided")).count(),
+        4,
+        "{said:?}"
+    );
     let approved = first("approved") == 1;
     world.lodestep(&["run", &agent]).exits(0);
     assert_eq!(world.read("paid").lines().count(), usize::from(approved));
@@ -99,7 +103,8 @@ fn idn_01_fifty_starts_with_one_id_are_one_run() {
     let replies = json!([{ "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] }]);
     let agent = world.agent("", &replies);
     let agent = agent.to_str().expect("a path");
-    let starts: Vec<_> = (0..50).map(|_| world.command(&["run", agent, "--id", "one"]).spawn().expect("started")).collect();
+    let starts: Vec<_> =
+        (0..50).map(|_| world.command(&["run", agent, "--id", "one"]).spawn().expect("started")).collect();
     let said: Vec<Said> = starts.into_iter().map(|child| Said::of(child.wait_with_output().expect("ended"))).collect();
     assert!(said.iter().all(|said| said.code == Some(0)), "{said:?}");
     assert_eq!(said.iter().filter(|said| said.err.contains("started")).count(), 1);
@@ -141,9 +146,13 @@ fn errors_have_codes_and_a_next_step() {
 fn art_02_names_that_leave_the_root_are_refused() {
     let world = World::new();
     let names = ["../x", "/etc/x", "a/../../x", "C:\\x", "\\\\host\\x", "x\u{0}.txt", "CON", ".", "", "%2e%2e/x"];
-    let mut calls: Vec<_> =
-        names.iter().map(|name| json!({ "name": "artifact_save", "arguments": { "name": name, "text": "canary" } })).collect();
-    calls.extend(names.iter().map(|name| json!({ "name": "out_write", "arguments": { "name": name, "text": "canary" } })));
+    let mut calls: Vec<_> = names
+        .iter()
+        .map(|name| json!({ "name": "artifact_save", "arguments": { "name": name, "text": "canary" } }))
+        .collect();
+    calls.extend(
+        names.iter().map(|name| json!({ "name": "out_write", "arguments": { "name": name, "text": "canary" } })),
+    );
     calls.push(json!({ "name": "out_write", "arguments": { "name": "link/x", "text": "canary" } }));
     calls.push(json!({ "name": "out_write", "arguments": { "name": "good.txt", "text": "fine" } }));
     let replies = json!([{ "calls": calls }, { "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] }]);

@@ -17,7 +17,7 @@ pub struct Verdict {
 /// The first rule that matches decides; without one, the class does. State acts are no tools of the world and pass.
 pub fn judge(definition: &Definition, tool: &ToolDefinition) -> Verdict {
     let plain = |decide| Verdict { decide, expires_ms: None, on_expiry: OnExpiry::Deny };
-    if matches!(tool.kind, ToolKind::State { .. }) {
+    if is_own_state(&tool.kind) {
         return plain(Decide::Allow);
     }
     let rule = definition.policy.iter().find(|rule| applies(rule, tool));
@@ -25,6 +25,15 @@ pub fn judge(definition: &Definition, tool: &ToolDefinition) -> Verdict {
         || plain(without_a_rule(tool.class)),
         |rule| Verdict { decide: rule.decide, expires_ms: rule.expires_ms, on_expiry: rule.on_expiry },
     )
+}
+
+/// Notes, plan and artifacts are the run's own: no rule of the world's tools means them.
+fn is_own_state(kind: &ToolKind) -> bool {
+    match kind {
+        ToolKind::State { .. } => true,
+        ToolKind::Builtin { builtin, .. } => builtin == "artifacts",
+        ToolKind::Command { .. } | ToolKind::Function => false,
+    }
 }
 
 fn without_a_rule(class: Class) -> Decide {

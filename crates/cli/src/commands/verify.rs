@@ -28,7 +28,7 @@ pub async fn verify(app: &App, run: Option<String>) -> Result<u8> {
             Err(error) => {
                 damaged = true;
                 text.push_str(&format!("run {id}: DAMAGED: {}\n", error.what()));
-                reports.push(json!({"run": row.run.key, "faults": [error.what()]}));
+                reports.push(json!({"run": row.run.key.as_ref(), "faults": [error.what()]}));
             }
         }
     }
