@@ -18,11 +18,18 @@ use crate::quota::{Amounts, Quotas};
 use crate::time::Timestamp;
 use crate::value::Stored;
 
+mod records;
+
+pub use records::{ClosedRequest, Closing, ErrorEntry, Repeats};
+
 /// The version of the fold: the same journal gives the same checkpoint bytes within a version.
 pub const FOLD_VERSION: u32 = 1;
 
 /// How many closed requests a checkpoint remembers, so that a late answer learns what happened.
 pub const CLOSED_REQUESTS: usize = 64;
+
+/// How many notes a checkpoint holds: their bytes have limits of their own, and a note of one byte is a note.
+pub const NOTES: usize = 128;
 
 /// How many decisions' texts a checkpoint keeps for the context.
 pub const RECENT_TEXTS: usize = 8;
@@ -226,6 +233,9 @@ pub struct ModelState {
     /// How many replies there were.
     #[n(10)]
     pub answered: u64,
+    /// Refusals in a row because the request was longer than the model's context.
+    #[n(11)]
+    pub too_long_in_row: u32,
 }
 
 /// The text beside a decision's calls.
@@ -492,81 +502,8 @@ impl Tally {
         let mut chained: Vec<&[u8]> = vec![self.root.as_bytes()];
         chained.extend_from_slice(parts);
         self.root = Digest::over("lodestep tally 1", &chained);
-        self.count += 1;
+        self.count = self.count.saturating_add(1);
     }
-}
-
-/// Something that went wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Encode, Decode, Serialize)]
-pub struct ErrorEntry {
-    /// Its kind.
-    #[n(0)]
-    pub kind: ErrorKind,
-    /// The action it belongs to.
-    #[n(1)]
-    pub ordinal: Option<Ordinal>,
-    /// What was said.
-    #[n(2)]
-    pub text: Stored,
-    /// When.
-    #[n(3)]
-    pub at: Timestamp,
-}
-
-/// A request that is over.
-#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
-pub struct ClosedRequest {
-    /// Its name.
-    #[n(0)]
-    pub name: Digest,
-    /// Its action.
-    #[n(1)]
-    pub ordinal: Ordinal,
-    /// What happened to it.
-    #[n(2)]
-    pub how: Closing,
-    /// Who, when it was a person.
-    #[n(3)]
-    pub by: Option<String>,
-    /// The digest of the answer, or of the reason.
-    #[n(4)]
-    pub word: Digest,
-}
-
-/// What happened to a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, Serialize)]
-#[cbor(index_only)]
-#[serde(rename_all = "snake_case")]
-pub enum Closing {
-    /// Approved.
-    #[n(0)]
-    Approved,
-    /// Denied by a person.
-    #[n(1)]
-    Denied,
-    /// A question was answered.
-    #[n(2)]
-    Answered,
-    /// Nobody answered in time.
-    #[n(3)]
-    Expired,
-    /// An edited action took its place.
-    #[n(4)]
-    Edited,
-    /// The run was cancelled or ended.
-    #[n(5)]
-    Withdrawn,
-}
-
-/// The last settled action and how often it came in a row.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize)]
-pub struct Repeats {
-    /// The digest over tool, arguments and result.
-    #[n(0)]
-    pub digest: Digest,
-    /// How often in a row.
-    #[n(1)]
-    pub count: u32,
 }
 
 impl Checkpoint {

@@ -102,7 +102,7 @@ impl Draft {
         if self.events.is_empty() {
             fold::open_transition(&mut self.checkpoint, self.at, self.active_us);
         }
-        let seq = self.checkpoint.seq + 1;
+        let seq = self.checkpoint.seq.saturating_add(1);
         fold::apply(&mut self.checkpoint, seq, self.epoch, &event)?;
         self.events.push(event);
         Ok(())
@@ -110,9 +110,13 @@ impl Draft {
 
     /// Closes the transition.
     pub fn seal(mut self) -> Transition {
+        if self.events.is_empty() {
+            // A transition without events moves the journal's time all the same: so does its fold.
+            fold::open_transition(&mut self.checkpoint, self.at, self.active_us);
+        }
         let envelope = Envelope {
             format: FORMAT,
-            seq: self.checkpoint.seq + 1,
+            seq: self.checkpoint.seq.saturating_add(1),
             at: self.at,
             epoch: self.epoch,
             active_us: self.active_us,

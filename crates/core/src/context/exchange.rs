@@ -35,7 +35,7 @@ pub(super) fn recent(view: &View<'_>, room: u64) -> Exchange {
     let mut shown: Vec<Ordinal> = Vec::new();
     for (age, mut group) in groups.into_iter().enumerate() {
         group.sort_by_key(|settled| settled.ordinal);
-        let loaded = group.iter().all(|settled| view.blobs.contains_key(&settled.result.digest));
+        let loaded = group.iter().all(|settled| view.bytes(&settled.result).is_some());
         let size: u64 = group.iter().map(|settled| weight(view, settled)).sum();
         if age > 0 && (size > left || !loaded) {
             break;
@@ -75,13 +75,13 @@ fn pair(view: &View<'_>, group: &[&Settled], limit: u64) -> (Message, Message) {
     let text = text.map(|text| shorten(&view.text(&text.text), limit.min(4_000))).unwrap_or_default();
     let calls = group.iter().map(|settled| Call {
         id: format!("call_{}", settled.ordinal),
-        name: settled.tool.clone(),
+        name: tool_name(&settled.tool),
         arguments: arguments(view, settled, limit),
     });
     let results = group.iter().map(|settled| CallResult {
         id: format!("call_{}", settled.ordinal),
-        name: settled.tool.clone(),
-        text: never_empty(shorten(&view.text(&settled.result), limit)),
+        name: tool_name(&settled.tool),
+        text: never_empty(shorten(&view.text(&settled.result), limit), settled.result.len),
         is_error: settled.how != How::Done,
     });
     let calls = Message::Assistant { text, calls: calls.collect() };
@@ -97,6 +97,13 @@ fn arguments(view: &View<'_>, settled: &Settled, limit: u64) -> String {
     text
 }
 
-fn never_empty(text: String) -> String {
-    if text.is_empty() { "(not shown)".to_owned() } else { text }
+/// Providers refuse a whole request that repeats a name which no tool could have; a model makes such names up.
+fn tool_name(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
+    let name: String = name.chars().take(64).map(plain).collect();
+    if name.is_empty() { "unnamed".to_owned() } else { name }
+}
+
+fn never_empty(text: String, bytes: u64) -> String {
+    if text.trim().is_empty() { format!("({bytes} bytes, not shown)") } else { text }
 }

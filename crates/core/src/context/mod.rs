@@ -32,6 +32,15 @@ use crate::value::Stored;
 /// The version of the assembler: the same state gives the same bytes within a version.
 pub const ASSEMBLER_VERSION: u32 = 1;
 
+/// A longer error text is named by its size.
+const ERROR_BYTES: u64 = 64 * 1024;
+
+/// Shorter values of recent actions are always loaded: those that are not shown in full have a line each.
+const LINE_BYTES: u64 = 4 * 1024;
+
+/// At most so many bytes of values that are too long for the budget are loaded in order to show their ends.
+const SHORTENED_BYTES: u64 = 16 * 1024 * 1024;
+
 /// Values by digest, as far as they were loaded.
 pub type Blobs = BTreeMap<Digest, Vec<u8>>;
 
@@ -97,20 +106,43 @@ pub fn wants(checkpoint: &Checkpoint, definition: &Definition) -> Vec<Stored> {
     wanted.extend(checkpoint.notes.values());
     wanted.extend(checkpoint.plan.iter().filter_map(|milestone| milestone.title));
     wanted.extend(checkpoint.model.texts.iter().map(|text| text.text));
-    wanted.extend(checkpoint.errors.iter().map(|error| error.text));
-    let shown = checkpoint.open_artifacts.iter().filter_map(|name| checkpoint.artifacts.get(name));
-    wanted.extend(shown.map(|artifact| artifact.content));
-    let mut room = budget.bytes;
-    for settled in checkpoint.recent.iter().rev() {
-        wanted.push(settled.arguments);
-        wanted.push(settled.result);
-        room = room.saturating_sub(settled.arguments.len + settled.result.len);
-        if room == 0 {
-            break;
-        }
-    }
+    // Of an error one line is shown; a failed action's whole result is not loaded for it.
+    wanted.extend(checkpoint.errors.iter().map(|error| error.text).filter(|text| text.len <= ERROR_BYTES));
+    wanted.extend(shown_artifacts(checkpoint, budget.bytes).into_iter().map(|(_, content)| content));
+    wanted.extend(recent_values(checkpoint, budget.bytes));
+    wanted.retain(|stored| stored.len <= SHORTENED_BYTES.max(budget.bytes));
     wanted.sort_unstable();
     wanted.dedup_by_key(|stored| stored.digest);
+    wanted
+}
+
+/// The open artifacts whose bytes are shown: as many of them, the last opened first, as the whole budget could hold.
+fn shown_artifacts(checkpoint: &Checkpoint, bytes: u64) -> Vec<(&String, Stored)> {
+    let mut room = bytes;
+    let newest_first = checkpoint.open_artifacts.iter().rev();
+    let open = newest_first.filter_map(|name| Some((name, checkpoint.artifacts.get(name)?.content)));
+    open.filter(|(_, content)| {
+        let fits = content.len <= room;
+        room = if fits { room - content.len } else { room };
+        fits
+    })
+    .collect()
+}
+
+/// Arguments and results of the newest actions: all of the newest decision, whose long ones are shown shortened,
+/// and of older ones what the budget could hold, and the short ones.
+fn recent_values(checkpoint: &Checkpoint, bytes: u64) -> Vec<Stored> {
+    let newest = checkpoint.recent.back().map(|settled| settled.decision);
+    let (mut wanted, mut room, mut shortened) = (Vec::new(), bytes, bytes.max(SHORTENED_BYTES));
+    for settled in checkpoint.recent.iter().rev() {
+        for value in [settled.arguments, settled.result] {
+            room = room.saturating_sub(value.len);
+            if value.len <= shortened && (room > 0 || value.len <= LINE_BYTES || Some(settled.decision) == newest) {
+                shortened -= value.len;
+                wanted.push(value);
+            }
+        }
+    }
     wanted
 }
 
@@ -136,7 +168,9 @@ pub fn assemble(
         turn: checkpoint.model.answered,
     };
     let fixed = estimate::bytes_of(&request).len() as u64;
-    let view = sections::View { checkpoint, definition, inputs, blobs };
+    let shown = shown_artifacts(checkpoint, budget.bytes).into_iter().map(|(name, _)| name.as_str()).collect();
+    let wanted = wants(checkpoint, definition).into_iter().map(|stored| stored.digest).collect();
+    let view = sections::View { checkpoint, definition, inputs, blobs, wanted, shown };
     let mut room = budget.bytes.saturating_sub(fixed);
     // Shares are of what is left; when the sum comes out too large (escapes, framing), everything gets less.
     for _ in 0..8 {
@@ -152,7 +186,7 @@ pub fn assemble(
             );
             return Ok((request, manifest));
         }
-        room = room / 2;
+        room /= 2;
     }
     Err(TooLarge { needed: budget.tokens_of(estimate::bytes_of(&request).len() as u64), budget: budget.tokens })
 }
@@ -169,6 +203,11 @@ fn compose(view: &sections::View<'_>, room: u64) -> (Vec<Message>, Manifest) {
     let mut messages = Vec::new();
     if exchange.messages.is_empty() {
         first.push_str(&closing);
+    }
+    if first.trim().is_empty() {
+        first = "Begin.".to_owned();
+    }
+    if exchange.messages.is_empty() {
         messages.push(Message::User { text: first });
     } else {
         messages.push(Message::User { text: first });

@@ -1,5 +1,6 @@
 //! The state as text: each section has a share of the room, and what does not fit is shortened by a fixed rule.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use serde_json::Value;
@@ -8,6 +9,7 @@ use crate::checkpoint::{Checkpoint, How, Milestone, Settled};
 use crate::context::budget::{one_line, shorten};
 use crate::context::{Blobs, SectionSize, estimate};
 use crate::definition::Definition;
+use crate::digest::Digest;
 use crate::event::Evidence;
 use crate::ids::Ordinal;
 use crate::reference::with_inputs;
@@ -19,12 +21,22 @@ pub(super) struct View<'a> {
     pub definition: &'a Definition,
     pub inputs: &'a Value,
     pub blobs: &'a Blobs,
+    /// The values that are wanted: one that happens to be there besides shall change nothing.
+    pub wanted: BTreeSet<Digest>,
+    /// The open artifacts that are not too large to be shown.
+    pub shown: Vec<&'a str>,
 }
 
 impl View<'_> {
     /// A value as text; ill-formed UTF-8 is replaced, what was not loaded is empty.
     pub fn text(&self, stored: &Stored) -> String {
-        self.blobs.get(&stored.digest).map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default()
+        self.bytes(stored).map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default()
+    }
+
+    /// A value's bytes, if it is wanted and was loaded.
+    pub fn bytes(&self, stored: &Stored) -> Option<&[u8]> {
+        let wanted = self.wanted.contains(&stored.digest);
+        self.blobs.get(&stored.digest).filter(|_| wanted).map(Vec::as_slice)
     }
 }
 
@@ -38,7 +50,7 @@ const ERRORS: u64 = 3;
 const ANSWERS: u64 = 5;
 
 fn share(room: u64, hundredths: u64) -> u64 {
-    room * hundredths / 100
+    room.saturating_mul(hundredths) / 100
 }
 
 /// What the sections after the recent actions may need.
@@ -162,7 +174,8 @@ pub(super) fn completed(
             not_done => format!("{tool} {} ok, {not_done} not done", counts.done),
         })
         .collect();
-    let total: u64 = view.checkpoint.older.values().map(|counts| counts.done + counts.not_done).sum();
+    let each = view.checkpoint.older.values().map(|counts| counts.done.saturating_add(counts.not_done));
+    let total = each.fold(0, u64::saturating_add);
     if total > 0 {
         lines.push(format!("- {} earlier: {}", total, one_line(&older.join(", "), 1_000)));
     }
@@ -205,8 +218,12 @@ fn artifacts(view: &View<'_>, room: u64) -> String {
         .collect();
     let each = room / (open.len().max(1) as u64);
     open.into_iter().fold(String::new(), |mut text, (name, artifact)| {
-        let content = without_headings(&view.text(&artifact.content));
         let (version, bytes) = (artifact.version, artifact.content.len);
+        let content = if view.shown.contains(&name.as_str()) {
+            without_headings(&view.text(&artifact.content))
+        } else {
+            "(too large to show beside the rest; read it in parts, or close it)".to_owned()
+        };
         let body = shorten(&content, each.saturating_sub(name.len() as u64 + 60));
         let _ = writeln!(text, "## {name} (version {version}, {bytes} bytes)\n{body}");
         text
@@ -222,7 +239,9 @@ fn errors(view: &View<'_>, shown: &[Ordinal]) -> String {
         .filter(|error| error.text.seq >= newest)
         .filter(|error| error.ordinal.is_none_or(|ordinal| !shown.contains(&ordinal)))
         .fold(String::new(), |mut text, error| {
-            let _ = writeln!(text, "- {}", one_line(&view.text(&error.text), 300));
+            let said = view.text(&error.text);
+            let said = if said.trim().is_empty() { format!("({} bytes, not shown)", error.text.len) } else { said };
+            let _ = writeln!(text, "- {}", one_line(&said, 300));
             text
         })
 }

@@ -2,7 +2,7 @@
 
 use super::Checked;
 use crate::checkpoint::{
-    Action, ActionState, CLOSED_REQUESTS, Checkpoint, ClosedRequest, Closing, How, Repeats, Settled,
+    Action, ActionState, CLOSED_REQUESTS, Checkpoint, ClosedRequest, Closing, How, Phase, Repeats, Settled,
 };
 use crate::digest::Digest;
 use crate::event::{
@@ -77,14 +77,18 @@ pub(super) fn refused(checkpoint: &mut Checkpoint, seq: u64, event: &ActionRefus
 
 pub(super) fn started(checkpoint: &mut Checkpoint, epoch: u64, event: &AttemptStarted) -> Checked {
     let now = checkpoint.at;
+    if checkpoint.phase != Phase::Active {
+        return Err("only an active run sends");
+    }
     let action = pending(checkpoint, event.ordinal)?;
     if !matches!(action.state, ActionState::Ready { .. }) {
         return Err("only a ready action is attempted");
     }
-    if event.attempt != action.attempts + 1 {
+    if Some(event.attempt) != action.attempts.checked_add(1) {
         return Err("the attempt's number does not follow");
     }
-    let first = action.first_sent.is_none();
+    // Counted once an action, however often its attempts turn out not to have been sent.
+    let first = action.attempts == 0;
     action.attempts = event.attempt;
     action.first_sent.get_or_insert(now);
     action.state = ActionState::Open { attempt: event.attempt, epoch, send_by: event.send_by };
@@ -102,7 +106,9 @@ pub(super) fn finished(checkpoint: &mut Checkpoint, seq: u64, event: &ActionFini
         (ActionState::Gated { gate: Gate::Same(_) }, SettledBy::SameEffect) => true,
         (ActionState::Gated { gate: Gate::Siblings }, SettledBy::Core) => true,
         (ActionState::Gated { .. }, _) => false,
-        (ActionState::Ready { .. }, SettledBy::SameEffect | SettledBy::Core) => true,
+        (ActionState::Ready { .. }, SettledBy::SameEffect | SettledBy::Core) => action.attempts == 0,
+        // What may have been sent is settled by what is known of it, by nothing else.
+        (_, SettledBy::SameEffect | SettledBy::Core) => false,
         (ActionState::Ready { .. }, _) => action.class.is_repeatable() || action.attempts > 0,
         (ActionState::Open { attempt, .. }, _) => event.attempt <= *attempt,
         (ActionState::LookUp { .. } | ActionState::Doubt { .. }, _) => true,
@@ -122,8 +128,14 @@ pub(super) fn finished(checkpoint: &mut Checkpoint, seq: u64, event: &ActionFini
 
 pub(super) fn not_sent(checkpoint: &mut Checkpoint, seq: u64, event: &AttemptNotSent) -> Checked {
     let action = pending(checkpoint, event.ordinal)?;
-    if !matches!(action.state, ActionState::Open { .. } | ActionState::Ready { .. }) {
-        return Err("no attempt of it is open");
+    let fits = match action.state {
+        ActionState::Open { attempt, .. } => attempt == event.attempt,
+        // A repeatable action is performed without an intent.
+        ActionState::Ready { .. } => action.class.is_repeatable(),
+        _ => false,
+    };
+    if !fits {
+        return Err("no such attempt is open");
     }
     action.attempts = action.attempts.max(event.attempt);
     if !action.maybe_sent {
@@ -218,12 +230,13 @@ pub(super) fn denied(checkpoint: &mut Checkpoint, seq: u64, event: &ActionDenied
     let ActionState::Gated { gate: Gate::Approval(request) | Gate::Answer(request) } = action.state.clone() else {
         return Err("no word on it is asked");
     };
-    let how = match event.why {
-        DeniedBy::Person => Closing::Denied,
-        DeniedBy::Expiry => Closing::Expired,
-        DeniedBy::Edit => Closing::Edited,
+    let (how, word) = match event.why {
+        DeniedBy::Person => (Closing::Denied, event.text.digest),
+        DeniedBy::Expiry => (Closing::Expired, event.text.digest),
+        // The word of an edit is its arguments; the action that they belong to was proposed just before.
+        DeniedBy::Edit => (Closing::Edited, newest_arguments(checkpoint)),
     };
-    close(checkpoint, request.name, event.ordinal, how, event.by.clone(), event.text.digest);
+    close(checkpoint, request.name, event.ordinal, how, event.by.clone(), word);
     settle(checkpoint, seq, event.ordinal, How::Denied(event.why), None, event.text)
 }
 
@@ -249,9 +262,14 @@ pub(super) fn withdrawn(checkpoint: &mut Checkpoint, seq: u64, event: &ActionWit
     settle(checkpoint, seq, event.ordinal, How::Withdrawn, None, event.text)
 }
 
+fn newest_arguments(checkpoint: &Checkpoint) -> Digest {
+    let newest = checkpoint.pending.get(&Ordinal(checkpoint.last_ordinal));
+    newest.map(|action| action.arguments.digest).unwrap_or_default()
+}
+
 /// Gives an action its place: the next ordinal, in the open decision.
 fn place(checkpoint: &mut Checkpoint, ordinal: Ordinal) -> Result<u32, &'static str> {
-    if ordinal.0 != checkpoint.last_ordinal + 1 {
+    if Some(ordinal.0) != checkpoint.last_ordinal.checked_add(1) {
         return Err("the ordinal does not follow");
     }
     let Some(decision) = &mut checkpoint.decision else {
@@ -326,7 +344,7 @@ fn count_repeat(checkpoint: &mut Checkpoint, action: &Action, result: Digest) {
         "lodestep repeat 1",
         &[action.tool.as_bytes(), action.arguments.digest.as_bytes(), result.as_bytes()],
     );
-    let count = if checkpoint.repeats.digest == digest { checkpoint.repeats.count + 1 } else { 1 };
+    let count = if checkpoint.repeats.digest == digest { checkpoint.repeats.count.saturating_add(1) } else { 1 };
     checkpoint.repeats = Repeats { digest, count };
 }
 
@@ -345,7 +363,8 @@ fn keep(checkpoint: &mut Checkpoint, settled: Settled) {
         let unknown = old.how == How::Refused(RefusalKind::UnknownTool);
         let row = if unknown { "(no such tool)".to_owned() } else { old.tool };
         let counts = checkpoint.older.entry(row).or_default();
-        if old.how == How::Done { counts.done += 1 } else { counts.not_done += 1 }
+        let count = if old.how == How::Done { &mut counts.done } else { &mut counts.not_done };
+        *count = count.saturating_add(1);
     }
     close_decision(checkpoint);
 }

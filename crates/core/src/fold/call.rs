@@ -1,7 +1,7 @@
 //! The model's calls, and the decision that a reply becomes.
 
 use super::Checked;
-use crate::checkpoint::{Checkpoint, DecisionText, OpenCall, OpenDecision, RECENT_TEXTS};
+use crate::checkpoint::{Checkpoint, DecisionText, OpenCall, OpenDecision, Phase, RECENT_TEXTS};
 use crate::event::{
     CallAnswered, CallFailed, CallFailure, CallLost, CallReserved, DecisionOpened, ErrorKind, HandedOver,
 };
@@ -16,7 +16,10 @@ pub(super) fn reserved(checkpoint: &mut Checkpoint, seq: u64, epoch: u64, event:
     if checkpoint.decision.is_some() {
         return Err("a decision is open");
     }
-    if event.call != checkpoint.model.calls + 1 {
+    if checkpoint.phase != Phase::Active {
+        return Err("only an active run asks the model");
+    }
+    if Some(event.call) != checkpoint.model.calls.checked_add(1) {
         return Err("the call's number does not follow");
     }
     checkpoint.model.calls = event.call;
@@ -33,6 +36,7 @@ pub(super) fn answered(checkpoint: &mut Checkpoint, event: &CallAnswered) -> Che
     let model = &mut checkpoint.model;
     model.answered = model.answered.saturating_add(1);
     model.failed_in_row = 0;
+    model.too_long_in_row = 0;
     model.faulty_in_row = if event.faulty { model.faulty_in_row.saturating_add(1) } else { 0 };
     Ok(())
 }
@@ -48,6 +52,7 @@ pub(super) fn failed(checkpoint: &mut Checkpoint, seq: u64, event: &CallFailed) 
     model.failed_in_row = model.failed_in_row.saturating_add(1);
     model.not_before = event.not_before;
     if event.why == CallFailure::TooLong {
+        model.too_long_in_row = model.too_long_in_row.saturating_add(1);
         // The estimate was too low; a quarter more is the smaller request that is tried once.
         model.estimate_permille = model.estimate_permille.saturating_mul(5) / 4;
     }
@@ -73,8 +78,14 @@ pub(super) fn decided(checkpoint: &mut Checkpoint, seq: u64, event: &DecisionOpe
     if checkpoint.decision.is_some() {
         return Err("a decision is open");
     }
-    if event.decision != checkpoint.model.decisions + 1 {
+    if checkpoint.model.open.is_some() {
+        return Err("a call has no answer yet");
+    }
+    if Some(event.decision) != checkpoint.model.decisions.checked_add(1) {
         return Err("the decision's number does not follow");
+    }
+    if event.actions == 0 {
+        return Err("a decision without actions would never close");
     }
     let model = &mut checkpoint.model;
     model.decisions = event.decision;

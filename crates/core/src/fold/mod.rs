@@ -24,7 +24,7 @@ pub use run::begin;
 /// `store.undecodable` or `store.newer_format` for the bytes, `run.illegal_event` when they don't follow on the state.
 pub fn fold(checkpoint: &mut Checkpoint, bytes: &[u8]) -> Result<Envelope> {
     let envelope = Envelope::from_bytes(bytes)?;
-    if envelope.seq != checkpoint.seq + 1 {
+    if Some(envelope.seq) != checkpoint.seq.checked_add(1) {
         return Err(illegal(checkpoint, "envelope", "its number does not follow"));
     }
     open_transition(checkpoint, envelope.at, envelope.active_us);
@@ -46,6 +46,9 @@ pub fn fold_first(bytes: &[u8]) -> Result<(Checkpoint, Envelope)> {
         return Err(Error::new("run.illegal_event", "a journal does not begin with RunStarted", ""));
     };
     let mut checkpoint = begin(started, envelope.at)?;
+    if envelope.seq != 1 {
+        return Err(illegal(&checkpoint, "envelope", "a journal begins with transition 1"));
+    }
     for event in rest {
         apply(&mut checkpoint, envelope.seq, envelope.epoch, event)?;
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::Checked;
 use crate::checkpoint::{ActionState, Checkpoint, Milestone, ModelState, Phase, Repeats, Tally};
 use crate::draft::root_digest;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::event::{CancelRequested, Gate, InboxRead, RunEnded, RunResumed, RunStarted, RunStopped};
 use crate::ids::RunKey;
 use crate::quota::Quotas;
@@ -18,6 +18,15 @@ use crate::value::Stored;
 ///
 /// `run.illegal_event` when two milestones share a name.
 pub fn begin(started: &RunStarted, at: Timestamp) -> Result<Checkpoint> {
+    let mut names: Vec<&str> = started.milestones.iter().map(|milestone| milestone.id.as_str()).collect();
+    names.sort_unstable();
+    if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(Error::new(
+            "run.illegal_event",
+            format!("RunStarted has two milestones `{}`", twice[0].escape_default()),
+            "give each milestone of the agent its own id",
+        ));
+    }
     let key = RunKey { namespace: started.namespace.clone(), run: started.run.clone() };
     let planned = started.milestones.iter().map(|milestone| Milestone {
         id: milestone.id.clone(),
@@ -84,6 +93,7 @@ pub(super) fn resumed(checkpoint: &mut Checkpoint, _event: &RunResumed) -> Check
     checkpoint.phase = Phase::Active;
     checkpoint.model.failed_in_row = 0;
     checkpoint.model.faulty_in_row = 0;
+    checkpoint.model.too_long_in_row = 0;
     checkpoint.model.not_before = checkpoint.at;
     checkpoint.refused_finishes = 0;
     checkpoint.repeats = Repeats::default();
@@ -115,9 +125,12 @@ pub(super) fn ended(checkpoint: &mut Checkpoint, seq: u64, event: &RunEnded) -> 
     if unsettled {
         return Err("an action is not settled");
     }
+    if checkpoint.model.open.is_some() {
+        return Err("a call of the model has no answer yet");
+    }
+    // A cancel's reason was stored with the cancel, most often in an earlier transition.
     let text = match &checkpoint.phase {
-        // The reason of a cancel stands where it was said.
-        Phase::Cancelling { reason, .. } if reason.digest == event.text.digest => *reason,
+        Phase::Cancelling { reason, .. } if reason.value() == event.text => *reason,
         _ => Stored::at(event.text, seq),
     };
     checkpoint.phase = Phase::Ended { ending: event.ending, text, since: checkpoint.at };

@@ -86,7 +86,8 @@ pub(super) fn log_error(
     ordinal: Option<Ordinal>,
     text: ValueRef,
 ) {
-    *checkpoint.error_counts.entry(kind).or_default() += 1;
+    let count = checkpoint.error_counts.entry(kind).or_default();
+    *count = count.saturating_add(1);
     checkpoint.errors.push_back(ErrorEntry { kind, ordinal, text: Stored::at(text, seq), at: checkpoint.at });
     while checkpoint.errors.len() > checkpoint.limits.recent_errors as usize {
         checkpoint.errors.pop_front();

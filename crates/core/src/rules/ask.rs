@@ -2,6 +2,7 @@
 
 use lodestep_model::Request;
 
+use crate::checkpoint::Phase;
 use crate::context::Manifest;
 use crate::context::estimate;
 use crate::definition::Definition;
@@ -44,7 +45,7 @@ pub fn reserve(
         draft.push(Event::RunStopped(RunStopped { reason: StopReason::Quota, text }))?;
         return Ok(None);
     }
-    let call = draft.checkpoint().model.calls + 1;
+    let call = draft.checkpoint().model.calls.saturating_add(1);
     let manifest = draft.put(manifest.to_bytes());
     draft.push(Event::CallReserved(CallReserved { call, amounts, request: request_digest(request), manifest }))?;
     Ok(Some(call))
@@ -63,18 +64,22 @@ pub fn fail(
     said: &str,
     wait_ms: Option<u64>,
 ) -> Result<()> {
-    let attempt = draft.checkpoint().model.failed_in_row + 1;
+    let attempt = draft.checkpoint().model.failed_in_row.saturating_add(1);
     let wait_ms = wait_ms.unwrap_or_else(|| backoff_ms(draft.checkpoint().run.as_str(), call, attempt));
     let not_before = draft.now().plus_ms(if why == CallFailure::TooLong { 0 } else { wait_ms });
     let text = draft.put(said);
     draft.push(Event::CallFailed(CallFailed { call, why, text, not_before }))?;
     let reason = match why {
         CallFailure::Rejected => StopReason::Model,
-        // The smaller request is tried once.
-        CallFailure::TooLong if attempt >= 2 => StopReason::Context,
+        // The smaller request is tried once, however often the provider was busy before.
+        CallFailure::TooLong if draft.checkpoint().model.too_long_in_row >= 2 => StopReason::Context,
         CallFailure::NotSent | CallFailure::Lost if attempt >= definition.model.max_attempts => StopReason::Model,
         _ => return Ok(()),
     };
+    if draft.checkpoint().phase != Phase::Active {
+        // A run that stopped or is being cancelled meanwhile has its reason.
+        return Ok(());
+    }
     let text = draft.put(format!("the model gave no reply ({attempt} in a row): {said}"));
     draft.push(Event::RunStopped(RunStopped { reason, text }))
 }

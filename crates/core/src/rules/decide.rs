@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lodestep_model::{Call, Reply, StopReason as ModelStop};
 use serde_json::{Map, Value, json};
 
-use crate::checkpoint::{Action, Checkpoint, How};
+use crate::checkpoint::{Action, Checkpoint, How, Phase, Settled};
 use crate::definition::{Decide, Definition, StateAct, ToolDefinition, ToolKind};
 use crate::digest::Digest;
 use crate::draft::Draft;
@@ -27,6 +27,9 @@ mod state_act;
 
 /// The most calls of one reply; more are refused one by one.
 pub const CALLS_PER_REPLY: usize = 64;
+
+/// A reply with more calls than this is refused as a whole: each refusal is kept in the checkpoint for the next request.
+pub const CALLS_READ: usize = 256;
 
 /// The argument that the runtime adds to effects: why an equal effect is wanted again.
 pub const REPEAT_REASON: &str = "repeat_reason";
@@ -86,9 +89,9 @@ pub fn decide(draft: &mut Draft, question: &Question<'_>) -> Result<()> {
         draft.push(Event::ErrorLogged(ErrorLogged { kind: ErrorKind::Reply, ordinal: None, text }))?;
         return stop_if_misbehaving(draft, question);
     }
-    let text = (!reply.text.is_empty()).then(|| draft.put(reply.text.as_str()));
+    let text = (!reply.text.trim().is_empty()).then(|| draft.put(reply.text.as_str()));
     draft.push(Event::DecisionOpened(DecisionOpened {
-        decision: draft.checkpoint().model.decisions + 1,
+        decision: draft.checkpoint().model.decisions.saturating_add(1),
         text,
         actions: judged.len() as u32,
     }))?;
@@ -101,7 +104,20 @@ pub fn decide(draft: &mut Draft, question: &Question<'_>) -> Result<()> {
     if draft.checkpoint().model.faulty_in_row > 0 {
         return stop_if_misbehaving(draft, question);
     }
-    Ok(())
+    stop_if_only_quota_refuses(draft, reply.calls.len())
+}
+
+/// A model that is told again and again that a quota has no room is not asked again: a person has to raise it.
+fn stop_if_only_quota_refuses(draft: &mut Draft, calls: usize) -> Result<()> {
+    let checkpoint = draft.checkpoint();
+    let decision = checkpoint.model.decisions;
+    let refused = |settled: &&Settled| settled.decision == decision && settled.how == How::Refused(RefusalKind::Quota);
+    let all = checkpoint.recent.iter().filter(refused).count() == calls;
+    if !all || checkpoint.phase != Phase::Active {
+        return Ok(());
+    }
+    let text = draft.put("a quota has no room for any of the calls that the model wants");
+    draft.push(Event::RunStopped(RunStopped { reason: StopReason::Quota, text }))
 }
 
 /// Why nothing of a reply may be executed.
@@ -111,6 +127,10 @@ fn whole_fault(reply: &Reply) -> Option<String> {
             Some("the reply was cut off at the output limit; nothing of it was done. Say less at once.".to_owned())
         }
         ModelStop::Refused => Some(format!("the model refused: {}", shortened(&reply.text))),
+        _ if reply.calls.len() > CALLS_READ => Some(format!(
+            "the reply had {} tool calls; nothing of it was done. Make at most {CALLS_PER_REPLY} at once.",
+            reply.calls.len()
+        )),
         _ if reply.calls.is_empty() => Some(
             "the reply had no tool call; every reply has to make at least one. To end the run call `finish`."
                 .to_owned(),
@@ -145,7 +165,8 @@ fn charge(draft: &mut Draft, question: &Question<'_>, faulty: bool) -> Result<()
 
 fn stop_if_misbehaving(draft: &mut Draft, question: &Question<'_>) -> Result<()> {
     let faulty = draft.checkpoint().model.faulty_in_row;
-    if faulty < question.definition.model.max_faulty_replies {
+    let active = draft.checkpoint().phase == Phase::Active;
+    if !active || faulty < question.definition.model.max_faulty_replies {
         return Ok(());
     }
     let text = draft.put(format!("{faulty} replies in a row had nothing that could be done; the error log says why"));
@@ -154,14 +175,14 @@ fn stop_if_misbehaving(draft: &mut Draft, question: &Question<'_>) -> Result<()>
 
 fn judge<'a>(checkpoint: &Checkpoint, question: &Question<'a>, at: usize, call: &Call) -> Judged<'a> {
     let refused = |kind, text: String| Judged::Refused { kind, text };
-    if at >= CALLS_PER_REPLY {
-        return refused(RefusalKind::InvalidArguments, format!("at most {CALLS_PER_REPLY} calls of a reply are taken"));
-    }
     let Some(tool) = question.definition.tool(&call.name) else {
         let names: Vec<&str> = question.definition.tools.iter().map(|tool| tool.name.as_str()).collect();
         let text = format!("there is no tool `{}`. The tools are: {}", shortened(&call.name), names.join(", "));
         return refused(RefusalKind::UnknownTool, text);
     };
+    if at >= CALLS_PER_REPLY {
+        return refused(RefusalKind::InvalidArguments, format!("at most {CALLS_PER_REPLY} calls of a reply are taken"));
+    }
     let mut arguments = match parse_strict(&call.arguments) {
         Ok(Value::Object(arguments)) => arguments,
         Ok(other) => {
@@ -206,7 +227,7 @@ fn shortened(text: &str) -> String {
 }
 
 fn refuse(draft: &mut Draft, call: &Call, kind: RefusalKind, why: &str) -> Result<()> {
-    let ordinal = Ordinal(draft.checkpoint().last_ordinal + 1);
+    let ordinal = next_ordinal(draft);
     // What a later request holds is well-formed; the raw text stays in the transcript.
     let arguments = match parse_strict(&call.arguments) {
         Ok(object @ Value::Object(_)) => object,
@@ -224,6 +245,10 @@ fn refuse(draft: &mut Draft, call: &Call, kind: RefusalKind, why: &str) -> Resul
     }))
 }
 
+fn next_ordinal(draft: &Draft) -> Ordinal {
+    Ordinal(draft.checkpoint().last_ordinal.saturating_add(1))
+}
+
 fn propose(draft: &mut Draft, question: &Question<'_>, call: &Call, sound: Sound<'_>) -> Result<()> {
     let tool = sound.tool;
     let counted = !matches!(tool.kind, ToolKind::State { .. });
@@ -237,7 +262,7 @@ fn propose(draft: &mut Draft, question: &Question<'_>, call: &Call, sound: Sound
         );
     }
     let run = draft.checkpoint().key();
-    let ordinal = Ordinal(draft.checkpoint().last_ordinal + 1);
+    let ordinal = next_ordinal(draft);
     let canonical_arguments = canonical(&sound.arguments);
     let effect = !tool.class.is_repeatable();
     let same = effect.then(|| sameness(&tool.name, &sound.arguments, tool.same_by.as_deref()));
@@ -295,7 +320,7 @@ fn look_for_same(draft: &mut Draft, question: &Question<'_>, same: Digest) -> Kn
     if let Some(action) = draft.checkpoint().pending.values().find(equal) {
         return Known::Pending(action.ordinal);
     }
-    let done = |settled: &&crate::checkpoint::Settled| settled.same == Some(same) && settled.how == How::Done;
+    let done = |settled: &&Settled| settled.same == Some(same) && settled.how == How::Done;
     if let Some(settled) = draft.checkpoint().recent.iter().rev().find(done) {
         return Known::Done(settled.result.value());
     }

@@ -177,36 +177,48 @@ pub fn judge(mut draft: Draft, unread: &[(u64, Message)], message: &Message) -> 
     for (position, earlier) in unread {
         read(&mut draft, *position, earlier)?;
     }
-    apply(&mut draft, message)
+    apply(&mut draft, message, Clock::Runs)
+}
+
+/// Does time count against a request?
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Clock {
+    /// The word is being given: a request that has expired takes none.
+    Runs,
+    /// The word was given and taken in time, whenever it is read.
+    Stands,
 }
 
 /// Reads one message: pushes what it means and that it was read.
+///
+/// A word that was accepted before its request expired counts however late it is read: the caller reads the
+/// inbox before it asks what is [`owed`](super::owed::owed), which is what lets a request expire.
 ///
 /// # Errors
 ///
 /// `run.illegal_event` when the state contradicts itself.
 pub fn read(draft: &mut Draft, position: u64, message: &Message) -> Result<Verdict> {
-    let verdict = apply(draft, message)?;
+    let verdict = apply(draft, message, Clock::Stands)?;
     draft.push(Event::InboxRead(InboxRead { position }))?;
     Ok(verdict)
 }
 
-fn apply(draft: &mut Draft, message: &Message) -> Result<Verdict> {
+fn apply(draft: &mut Draft, message: &Message, clock: Clock) -> Result<Verdict> {
     let by = &message.by;
     match &message.word {
-        Word::Approve { request } => match open_request(draft, request) {
+        Word::Approve { request } => match open_request(draft, request, clock) {
             Ok((action, Gate::Approval(_))) => accept(draft, [approved(action.ordinal, by)]),
             Ok(_) => refused("request.is_a_question", "this request is a question", "answer it with `lodestep answer`"),
             Err(closed) => Ok(closed_verdict(closed, Closing::Approved, Digest::default())),
         },
-        Word::ApproveEdited { request, arguments, same } => match open_request(draft, request) {
+        Word::ApproveEdited { request, arguments, same } => match open_request(draft, request, clock) {
             Ok((action, Gate::Approval(_))) => edit(draft, &action, by, arguments, *same),
             Ok(_) => refused("request.is_a_question", "this request is a question", "answer it with `lodestep answer`"),
             Err(closed) => Ok(closed_verdict(closed, Closing::Edited, Digest::of(arguments))),
         },
         Word::Deny { request, reason } => {
             let text = if reason.is_empty() { "denied".to_owned() } else { format!("denied: {reason}") };
-            match open_request(draft, request) {
+            match open_request(draft, request, clock) {
                 Ok((action, _)) => {
                     let text = draft.put(text);
                     let denied =
@@ -216,7 +228,7 @@ fn apply(draft: &mut Draft, message: &Message) -> Result<Verdict> {
                 Err(closed) => Ok(closed_verdict(closed, Closing::Denied, Digest::of(text.as_bytes()))),
             }
         }
-        Word::Answer { request, value } => match open_request(draft, request) {
+        Word::Answer { request, value } => match open_request(draft, request, clock) {
             Ok((action, Gate::Answer(_))) => answer(draft, &action, by, value),
             Ok(_) => refused(
                 "request.is_an_approval",
@@ -249,7 +261,11 @@ fn approved(ordinal: Ordinal, by: &str) -> Event {
 }
 
 /// The action and gate of an open request, or what is known of one that is over.
-fn open_request(draft: &Draft, request: &Digest) -> std::result::Result<(Action, Gate), Option<ClosedRequest>> {
+fn open_request(
+    draft: &Draft,
+    request: &Digest,
+    clock: Clock,
+) -> std::result::Result<(Action, Gate), Option<ClosedRequest>> {
     let checkpoint = draft.checkpoint();
     let named = |action: &&Action| match &action.state {
         ActionState::Gated { gate: Gate::Approval(asked) | Gate::Answer(asked) } => asked.name == *request,
@@ -263,7 +279,7 @@ fn open_request(draft: &Draft, request: &Digest) -> std::result::Result<(Action,
         let (Gate::Approval(asked) | Gate::Answer(asked)) = gate else {
             return Err(None);
         };
-        let expired = asked.expires_at.is_some_and(|at| at <= draft.now());
+        let expired = clock == Clock::Runs && asked.expires_at.is_some_and(|at| at <= draft.now());
         if !over && !expired {
             return Ok((action.clone(), gate.clone()));
         }
@@ -318,7 +334,7 @@ fn answer(draft: &mut Draft, action: &Action, by: &str, value: &str) -> Result<V
 /// An edit is a new action of the person's own, under its own name and key; the old request is stale.
 fn edit(draft: &mut Draft, old: &Action, by: &str, arguments: &[u8], same: Option<Digest>) -> Result<Verdict> {
     let run = draft.checkpoint().key();
-    let ordinal = Ordinal(draft.checkpoint().last_ordinal + 1);
+    let ordinal = Ordinal(draft.checkpoint().last_ordinal.saturating_add(1));
     let value = draft.put(arguments);
     let key = old.key.is_some().then(|| effect_key(&run, ordinal, &old.tool, arguments));
     let request = Request {
@@ -446,9 +462,15 @@ fn describe(checkpoint: &Checkpoint, ordinal: Ordinal) -> String {
 /// A late outcome settles a doubt that is still open, and moves nothing else.
 fn late_outcome(draft: &mut Draft, ordinal: Ordinal, attempt: u32, ok: bool, result: &[u8]) -> Result<Verdict> {
     let open = draft.checkpoint().pending.get(&ordinal).is_some_and(|action| match action.state {
-        ActionState::Doubt { attempt: of, .. } | ActionState::LookUp { attempt: of, .. } => of == attempt,
-        // Waiting to be sent again under its key: the truth about the last attempt makes that needless.
-        ActionState::Ready { .. } => action.maybe_sent && action.attempts == attempt,
+        // That an earlier attempt did it is the truth about the effect; that one failed says nothing of the later.
+        ActionState::Doubt { attempt: of, .. } | ActionState::LookUp { attempt: of, .. } => {
+            of == attempt || (ok && (1..of).contains(&attempt))
+        }
+        // Waiting to be sent again, under its key or on a person's word: the truth makes that needless.
+        ActionState::Ready { .. } => {
+            let sent = action.maybe_sent && action.attempts == attempt;
+            sent || (ok && (1..=action.attempts).contains(&attempt))
+        }
         _ => false,
     });
     if !open {

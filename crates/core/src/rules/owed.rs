@@ -3,10 +3,11 @@
 use crate::checkpoint::{Action, ActionState, Checkpoint, How, Phase};
 use crate::definition::{Decide, Definition, OnExpiry};
 use crate::draft::Draft;
+use crate::effect::Class;
 use crate::error::Result;
 use crate::event::{
-    ActionDenied, ActionFinished, ActionWithdrawn, AttemptStarted, DeniedBy, Ending, Event, FinishRefused, Gate,
-    RunEnded, RunStopped, SettledBy, StopReason,
+    ActionDenied, ActionFinished, ActionWithdrawn, AttemptStarted, AttemptUnknown, DeniedBy, Ending, Event,
+    FinishRefused, Gate, RunEnded, RunStopped, SettledBy, StopReason, UnknownNext,
 };
 use crate::ids::Ordinal;
 use crate::policy;
@@ -35,10 +36,11 @@ pub fn owed(draft: &mut Draft, definition: &Definition, hands: Hands) -> Result<
         Phase::Active => {}
     }
     expire(draft)?;
+    withdraw_forbidden(draft, definition)?;
     follow_same(draft)?;
     judge_finish(draft, definition)?;
     stop_at_limits(draft)?;
-    start_attempts(draft, definition, hands)
+    start_attempts(draft, hands)
 }
 
 /// Does the run need the model's next reply?
@@ -193,7 +195,29 @@ fn stop_at_limits(draft: &mut Draft) -> Result<()> {
     draft.push(Event::RunStopped(RunStopped { reason, text }))
 }
 
-fn start_attempts(draft: &mut Draft, definition: &Definition, hands: Hands) -> Result<()> {
+/// What may not be sent is taken back before anything follows from it, also while no hand is free.
+fn withdraw_forbidden(draft: &mut Draft, definition: &Definition) -> Result<()> {
+    if draft.checkpoint().phase != Phase::Active {
+        return Ok(());
+    }
+    let now = draft.now();
+    let ready = |action: &&Action| matches!(action.state, ActionState::Ready { .. });
+    let forbidden: Vec<(Ordinal, String)> = draft
+        .checkpoint()
+        .pending
+        .values()
+        .filter(ready)
+        .filter_map(|action| forbidden(definition, action, now).map(|why| (action.ordinal, why)))
+        .collect();
+    for (ordinal, why) in forbidden {
+        let text = draft.put(why);
+        draft.push(Event::ActionWithdrawn(ActionWithdrawn { ordinal, text }))?;
+    }
+    Ok(())
+}
+
+fn start_attempts(draft: &mut Draft, hands: Hands) -> Result<()> {
+    forget_stale_keys(draft)?;
     if draft.checkpoint().phase != Phase::Active {
         return Ok(());
     }
@@ -208,18 +232,46 @@ fn start_attempts(draft: &mut Draft, definition: &Definition, hands: Hands) -> R
         .cloned()
         .collect();
     for action in ready {
-        if let Some(why) = forbidden(definition, &action, now) {
-            let text = draft.put(why);
-            draft.push(Event::ActionWithdrawn(ActionWithdrawn { ordinal: action.ordinal, text }))?;
-            continue;
-        }
+        let send_by = key_ends(&action).map_or(hands.send_by, |end| hands.send_by.min(end));
         draft.push(Event::AttemptStarted(AttemptStarted {
             ordinal: action.ordinal,
-            attempt: action.attempts + 1,
-            send_by: hands.send_by,
+            attempt: action.attempts.saturating_add(1),
+            send_by,
         }))?;
     }
     Ok(())
+}
+
+/// When the receiver forgets the key of an effect that may have been sent under it.
+fn key_ends(action: &Action) -> Option<Timestamp> {
+    let first = action.first_sent.filter(|_| action.class == Class::Keyed && action.maybe_sent)?;
+    Some(first.plus_ms(action.key_valid_for_ms))
+}
+
+/// A retry that waited longer than its key is valid is no retry any more: only a person can say what happened.
+fn forget_stale_keys(draft: &mut Draft) -> Result<()> {
+    if draft.checkpoint().phase != Phase::Active {
+        return Ok(());
+    }
+    let now = draft.now();
+    let stale: Vec<(Ordinal, u32)> = draft
+        .checkpoint()
+        .pending
+        .values()
+        .filter(|action| matches!(action.state, ActionState::Ready { .. }))
+        .filter(|action| key_ends(action).is_some_and(|end| end <= now))
+        .map(|action| (action.ordinal, action.attempts))
+        .collect();
+    let why = "its key is no longer valid: sent again it could happen twice";
+    for (ordinal, attempt) in stale {
+        into_doubt(draft, ordinal, attempt, why)?;
+    }
+    Ok(())
+}
+
+fn into_doubt(draft: &mut Draft, ordinal: Ordinal, attempt: u32, why: &str) -> Result<()> {
+    let text = draft.put(why);
+    draft.push(Event::AttemptUnknown(AttemptUnknown { ordinal, attempt, text, next: UnknownNext::Doubt }))
 }
 
 /// Policy is enforced here, at dispatch, whatever way the action came: a tool that must be asked for needs
@@ -229,7 +281,9 @@ fn forbidden(definition: &Definition, action: &Action, now: Timestamp) -> Option
         // What may have been sent is settled, never judged again.
         return None;
     }
-    if action.approved_until.is_some_and(|until| until <= now) {
+    // The first intent consumes an approval; a repeatable action begins without one.
+    let begun = action.attempts > 0 || action.class.is_repeatable();
+    if !begun && action.approved_until.is_some_and(|until| until <= now) {
         return Some("its approval expired before it could be sent".to_owned());
     }
     let Some(tool) = definition.tool(&action.tool) else {
@@ -286,13 +340,7 @@ fn resend_becomes_doubt(draft: &mut Draft) -> Result<()> {
         .map(|action| (action.ordinal, action.attempts))
         .collect();
     for (ordinal, attempt) in resends {
-        let text = draft.put("the run was cancelled while it waited to be sent again under its key");
-        draft.push(Event::AttemptUnknown(crate::event::AttemptUnknown {
-            ordinal,
-            attempt,
-            text,
-            next: crate::event::UnknownNext::Doubt,
-        }))?;
+        into_doubt(draft, ordinal, attempt, "the run was cancelled while it waited to be sent again under its key")?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use crate::checkpoint::{Action, ActionState, Phase};
 use crate::draft::Draft;
 use crate::effect::after::Sent;
-use crate::effect::{AfterUnknown, Known, Seen, after_unknown, known};
+use crate::effect::{AfterUnknown, Class, Known, Seen, after_unknown, known};
 use crate::error::Result;
 use crate::event::{
     ActionFinished, ArtifactSaved, AttemptNotSent, AttemptUnknown, Event, LookupInconclusive, SettledBy, UnknownNext,
@@ -12,6 +12,10 @@ use crate::ids::Ordinal;
 use crate::rules::standing::backoff_ms;
 use crate::time::Timestamp;
 use crate::value::ValueRef;
+
+/// Attempts that may have ended with their worker rather than with the tool: after so many crashes without
+/// an outcome a run is quarantined, so that more attempts than these beyond the tool's own are the tool's.
+const CRASHES: u32 = 5;
 
 /// What a worker saw of one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,11 +67,27 @@ pub fn settle(draft: &mut Draft, attempt: Attempt) -> Result<()> {
     let Some(action) = draft.checkpoint().pending.get(&attempt.ordinal).cloned() else {
         return Ok(());
     };
-    match known(attempt.seen) {
+    let known = known(attempt.seen);
+    if !bears_on(&action, attempt.attempt, known) {
+        return Ok(());
+    }
+    match known {
         Known::Applied => finish(draft, attempt, true),
         Known::Failed => finish(draft, attempt, false),
         Known::NotApplied => not_sent(draft, &action, attempt),
         Known::Unknown => unknown(draft, &action, attempt),
+    }
+}
+
+/// Does the end of this attempt say anything about what the action waits for? That it happened, or never will,
+/// is taken of any attempt that may have been sent; that nothing is known only of the one under way.
+fn bears_on(action: &Action, attempt: u32, known: Known) -> bool {
+    let proven = matches!(known, Known::Applied | Known::Failed);
+    match action.state {
+        ActionState::Open { attempt: of, .. } => attempt == of || (known == Known::Applied && attempt < of),
+        ActionState::Ready { .. } => action.class.is_repeatable() || (proven && action.attempts > 0),
+        ActionState::LookUp { .. } | ActionState::Doubt { .. } => proven,
+        ActionState::Gated { .. } => false,
     }
 }
 
@@ -113,6 +133,10 @@ fn never_empty(text: Vec<u8>, ok: bool) -> Vec<u8> {
 
 fn not_sent(draft: &mut Draft, action: &Action, attempt: Attempt) -> Result<()> {
     if attempt.attempt >= action.max_attempts {
+        if action.class == Class::Keyed && action.maybe_sent {
+            // This attempt was not sent, but one before it may have been: that is no failure.
+            return doubt(draft, attempt);
+        }
         let said = String::from_utf8_lossy(&attempt.text).into_owned();
         let text = format!("it could not be sent in {} attempts: {said}", attempt.attempt);
         return finish(draft, Attempt { text: text.into_bytes(), ..attempt }, false);
@@ -125,6 +149,12 @@ fn not_sent(draft: &mut Draft, action: &Action, attempt: Attempt) -> Result<()> 
         text,
         not_before,
     }))
+}
+
+fn doubt(draft: &mut Draft, attempt: Attempt) -> Result<()> {
+    let text = draft.put(never_empty(attempt.text, false));
+    let (ordinal, attempt) = (attempt.ordinal, attempt.attempt);
+    draft.push(Event::AttemptUnknown(AttemptUnknown { ordinal, attempt, text, next: UnknownNext::Doubt }))
 }
 
 fn unknown(draft: &mut Draft, action: &Action, attempt: Attempt) -> Result<()> {
@@ -184,7 +214,11 @@ pub fn settle_lookup(draft: &mut Draft, ordinal: Ordinal, said: LookedUp) -> Res
         return Ok(());
     };
     let now = draft.now();
-    let cancelling = matches!(draft.checkpoint().phase, Phase::Cancelling { .. });
+    let grace_until = match draft.checkpoint().phase {
+        Phase::Cancelling { grace_until, .. } => Some(grace_until),
+        _ => None,
+    };
+    let given_up = action.attempts >= action.max_attempts.saturating_add(CRASHES);
     let (text, next) = match said {
         LookedUp::Done(result) => {
             let result = draft.put(never_empty(result, true));
@@ -196,9 +230,9 @@ pub fn settle_lookup(draft: &mut Draft, ordinal: Ordinal, said: LookedUp) -> Res
                 by: SettledBy::Lookup,
             }));
         }
-        LookedUp::Absent if cancelling => {
-            let result =
-                draft.put(b"it did not happen: the lookup says that it is absent, and the run is cancelled".as_slice());
+        LookedUp::Absent if grace_until.is_some() || given_up => {
+            let why = if given_up { "it was tried often enough" } else { "the run is cancelled" };
+            let result = draft.put(format!("it did not happen: the lookup says that it is absent, and {why}"));
             return draft.push(Event::ActionFinished(ActionFinished {
                 ordinal,
                 attempt,
@@ -208,6 +242,9 @@ pub fn settle_lookup(draft: &mut Draft, ordinal: Ordinal, said: LookedUp) -> Res
             }));
         }
         LookedUp::Absent => ("the lookup says that it did not happen".to_owned(), UnknownNext::Again(now)),
+        LookedUp::Running if grace_until.is_some_and(|until| until <= now) => {
+            ("the lookup says that it is still running, and the run is cancelled".to_owned(), UnknownNext::Doubt)
+        }
         LookedUp::Running => {
             let again = now.plus_ms(action.settles_after_ms.clamp(1_000, 60_000));
             ("the lookup says that it is still running".to_owned(), UnknownNext::LookUp(again))

@@ -157,17 +157,41 @@ pub fn standing(checkpoint: &Checkpoint) -> Standing {
             let open = checkpoint.pending.values().any(|action| matches!(action.state, ActionState::Open { .. }));
             Standing { status, reasons, due: open.then_some(checkpoint.at) }
         }
-        Phase::Cancelling { .. } => {
-            Standing { status: Status::Ready, reasons: vec![Reason::Cancelling], due: Some(checkpoint.at) }
-        }
+        Phase::Cancelling { .. } => cancelling(checkpoint, doubts),
         Phase::Active => active(checkpoint, doubts),
     }
+}
+
+/// A cancel is wound up at once; only a lookup that is not due yet is waited for.
+fn cancelling(checkpoint: &Checkpoint, doubts: Vec<Reason>) -> Standing {
+    let now = checkpoint.at;
+    let unsettled = checkpoint.pending.values().filter(|action| !matches!(action.state, ActionState::Doubt { .. }));
+    let mut waits: Vec<Option<Timestamp>> = unsettled
+        .map(|action| match action.state {
+            ActionState::LookUp { not_before, .. } if not_before > now => Some(not_before),
+            _ => None,
+        })
+        .collect();
+    if checkpoint.model.open.is_some() {
+        waits.push(None);
+    }
+    let later: Option<Vec<Timestamp>> = waits.into_iter().collect();
+    let due = later.and_then(|times| times.into_iter().min()).unwrap_or(now);
+    let status = match (due <= now, doubts.is_empty()) {
+        (true, _) => Status::Ready,
+        (false, true) => Status::Waiting,
+        (false, false) => Status::InDoubt,
+    };
+    Standing { status, reasons: doubts.into_iter().chain([Reason::Cancelling]).collect(), due: Some(due) }
 }
 
 fn active(checkpoint: &Checkpoint, doubts: Vec<Reason>) -> Standing {
     let now = checkpoint.at;
     let mut reasons = doubts;
     let mut due: Option<Timestamp> = None;
+    if follows_at_once(checkpoint) {
+        due = Some(now);
+    }
     for action in checkpoint.pending.values() {
         if let Some((reason, at)) = waits_for(action, now) {
             reasons.extend(reason);
@@ -196,6 +220,17 @@ fn active(checkpoint: &Checkpoint, doubts: Vec<Reason>) -> Standing {
         due = earliest(due, Some(checkpoint.started_at.plus_ms(deadline_ms)));
     }
     Standing { status, reasons, due }
+}
+
+/// Has an action that waits for others of its run nothing to wait for any more?
+fn follows_at_once(checkpoint: &Checkpoint) -> bool {
+    let finish = |action: &Action| matches!(action.state, ActionState::Gated { gate: Gate::Siblings });
+    let settled = |action: &Action| match action.state {
+        ActionState::Gated { gate: Gate::Same(of) } => !checkpoint.pending.contains_key(&of),
+        _ => false,
+    };
+    let pending = &checkpoint.pending;
+    pending.values().any(settled) || (!pending.is_empty() && pending.values().all(finish))
 }
 
 fn earliest(known: Option<Timestamp>, at: Option<Timestamp>) -> Option<Timestamp> {

@@ -2,12 +2,15 @@
 
 use serde_json::Value;
 
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, NOTES};
 use crate::definition::StateAct;
 use crate::draft::Draft;
 use crate::error::Result;
 use crate::event::{ActionFinished, ArtifactShown, Event, Evidence, MilestoneMarked, NoteTaken, SettledBy};
 use crate::ids::Ordinal;
+
+/// The most bytes of a milestone's title.
+const TITLE_BYTES: usize = 500;
 
 /// Pushes what the act does and its outcome. Asking and finishing wait at their gates instead.
 pub(super) fn act(draft: &mut Draft, ordinal: Ordinal, act: StateAct, arguments: &Value) -> Result<()> {
@@ -40,8 +43,14 @@ fn note(draft: &mut Draft, arguments: &Value) -> Result<Said> {
         return Ok(Err(format!("`{}` is no key: use 1 to 32 of a-z 0-9 _ -", key.escape_default())));
     }
     let limits = draft.checkpoint().limits;
-    let others: u64 = draft.checkpoint().notes.iter().filter(|(name, _)| *name != key).map(|(_, note)| note.len).sum();
-    if text.len() > limits.note_bytes as usize || others + text.len() as u64 > u64::from(limits.notes_bytes) {
+    let others = draft.checkpoint().notes.iter().filter(|(name, _)| *name != key);
+    let (count, others) =
+        others.fold((0, 0_u64), |(count, bytes), (_, note)| (count + 1, bytes.saturating_add(note.len)));
+    if !text.is_empty() && count >= NOTES {
+        return Ok(Err(format!("there are {count} notes, and no more can be taken; remove or join some")));
+    }
+    let all = others.saturating_add(text.len() as u64);
+    if text.len() > limits.note_bytes as usize || all > u64::from(limits.notes_bytes) {
         let (note, notes) = (limits.note_bytes, limits.notes_bytes);
         let text = text.len();
         return Ok(Err(format!("{text} bytes: a note may have {note}, all notes {notes} (the others have {others})")));
@@ -76,6 +85,9 @@ fn plan(draft: &mut Draft, arguments: &Value) -> Result<Said> {
     };
     let new = known.is_none();
     let title = text_of(arguments, "title");
+    if title.len() > TITLE_BYTES {
+        return Ok(Err(format!("a milestone's title has at most {TITLE_BYTES} bytes; notes and artifacts take more")));
+    }
     let title = (new && !title.is_empty()).then(|| draft.put(title));
     draft.push(Event::MilestoneMarked(MilestoneMarked { id: id.to_owned(), title, reached: reached.clone() }))?;
     Ok(Ok(match reached {

@@ -1,0 +1,83 @@
+//! What a checkpoint remembers of what is over: errors, closed requests, repeats.
+
+use minicbor::{Decode, Encode};
+use serde::Serialize;
+
+use crate::digest::Digest;
+use crate::event::ErrorKind;
+use crate::ids::Ordinal;
+use crate::time::Timestamp;
+use crate::value::Stored;
+
+/// Something that went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Encode, Decode, Serialize)]
+pub struct ErrorEntry {
+    /// Its kind.
+    #[n(0)]
+    pub kind: ErrorKind,
+    /// The action it belongs to.
+    #[n(1)]
+    pub ordinal: Option<Ordinal>,
+    /// What was said.
+    #[n(2)]
+    pub text: Stored,
+    /// When.
+    #[n(3)]
+    pub at: Timestamp,
+}
+
+/// A request that is over.
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
+pub struct ClosedRequest {
+    /// Its name.
+    #[n(0)]
+    pub name: Digest,
+    /// Its action.
+    #[n(1)]
+    pub ordinal: Ordinal,
+    /// What happened to it.
+    #[n(2)]
+    pub how: Closing,
+    /// Who, when it was a person.
+    #[n(3)]
+    pub by: Option<String>,
+    /// The digest of the answer, or of the reason.
+    #[n(4)]
+    pub word: Digest,
+}
+
+/// What happened to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, Serialize)]
+#[cbor(index_only)]
+#[serde(rename_all = "snake_case")]
+pub enum Closing {
+    /// Approved.
+    #[n(0)]
+    Approved,
+    /// Denied by a person.
+    #[n(1)]
+    Denied,
+    /// A question was answered.
+    #[n(2)]
+    Answered,
+    /// Nobody answered in time.
+    #[n(3)]
+    Expired,
+    /// An edited action took its place.
+    #[n(4)]
+    Edited,
+    /// The run was cancelled or ended.
+    #[n(5)]
+    Withdrawn,
+}
+
+/// The last settled action and how often it came in a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize)]
+pub struct Repeats {
+    /// The digest over tool, arguments and result.
+    #[n(0)]
+    pub digest: Digest,
+    /// How often in a row.
+    #[n(1)]
+    pub count: u32,
+}

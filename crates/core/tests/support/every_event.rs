@@ -1,0 +1,197 @@
+//! One event of each kind, with fixed fields.
+
+#![allow(dead_code)]
+
+use lodestep_core::definition::{Limits, OnExpiry, QuotaLimits};
+use lodestep_core::effect::Class;
+use lodestep_core::event::{
+    ActionApproved, ActionDenied, ActionFinished, ActionProposed, ActionRefused, ActionWithdrawn, ArtifactSaved,
+    ArtifactShown, AttemptNotSent, AttemptStarted, AttemptUnknown, CallAnswered, CallFailed, CallFailure, CallLost,
+    CallReserved, CancelRequested, DecisionOpened, DeniedBy, DoubtResolved, Ending, ErrorKind, ErrorLogged, Event,
+    Evidence, FinishRefused, Gate, HandedOver, InboxRead, LookupInconclusive, MilestoneMarked, NoteTaken,
+    PlannedMilestone, QuestionAnswered, RefusalKind, Request, Resolution, RunEnded, RunResumed, RunStarted, RunStopped,
+    SettledBy, StopReason, UnknownNext,
+};
+use lodestep_core::quota::Amounts;
+use lodestep_core::{Digest, Ordinal, RunId, Timestamp, ValueRef};
+
+/// What the events of a test are about.
+#[derive(Clone, Copy)]
+pub struct About {
+    pub ordinal: Ordinal,
+    pub next_ordinal: Ordinal,
+    pub attempt: u32,
+    pub next_attempt: u32,
+    pub call: u64,
+    pub decision: u32,
+    pub position: u64,
+    pub value: ValueRef,
+    pub at: Timestamp,
+}
+
+fn fixed() -> About {
+    About {
+        ordinal: Ordinal(1),
+        next_ordinal: Ordinal(2),
+        attempt: 1,
+        next_attempt: 2,
+        call: 7,
+        decision: 3,
+        position: 5,
+        value: ValueRef::of(b"value"),
+        at: Timestamp::from_micros(1_700_000_000_000_000),
+    }
+}
+
+/// All thirty, with fixed fields.
+pub fn all() -> Vec<Event> {
+    about(fixed())
+}
+
+/// All thirty, with numbers at their ends.
+pub fn at_the_end_of_counting() -> Vec<Event> {
+    let end = Ordinal(u32::MAX);
+    about(About {
+        ordinal: Ordinal(2),
+        next_ordinal: end,
+        attempt: u32::MAX,
+        next_attempt: u32::MAX,
+        call: u64::MAX,
+        decision: u32::MAX,
+        position: u64::MAX,
+        value: ValueRef { len: u64::MAX, ..fixed().value },
+        at: Timestamp::from_micros(i64::MAX),
+    })
+}
+
+/// All thirty, as they would follow on a run with one ready action, with this value everywhere.
+pub fn with_value(value: ValueRef) -> Vec<Event> {
+    about(About { call: 2, decision: 2, value, ..fixed() })
+}
+
+/// All thirty, in the order of their numbers.
+pub fn about(it: About) -> Vec<Event> {
+    run_started(it)
+        .into_iter()
+        .chain(calls(it))
+        .chain(actions(it))
+        .chain(words(it))
+        .chain(states(it))
+        .chain(run(it))
+        .collect()
+}
+
+fn run_started(it: About) -> [Event; 1] {
+    [Event::RunStarted(RunStarted {
+        namespace: "default".to_owned(),
+        run: RunId::parse("golden").expect("sound"),
+        agent: "bench".to_owned(),
+        definition: it.value,
+        inputs: it.value,
+        limits: Limits::default(),
+        quota: QuotaLimits { usd_micro: Some(9), deadline_ms: Some(8), ..QuotaLimits::default() },
+        milestones: vec![PlannedMilestone { id: "m".to_owned(), requires_action: Some("keyed".to_owned()) }],
+    })]
+}
+
+fn calls(it: About) -> [Event; 5] {
+    let amounts = Amounts { input_tokens: 1, output_tokens: 2, usd_micro: 3, model_calls: 1, tool_calls: 0 };
+    let value = it.value;
+    [
+        Event::CallReserved(CallReserved { call: it.call, amounts, request: value.digest, manifest: value }),
+        Event::CallAnswered(CallAnswered { call: it.call, used: amounts, reported: true, reply: value, faulty: false }),
+        Event::CallFailed(CallFailed { call: it.call, why: CallFailure::Lost, text: value, not_before: it.at }),
+        Event::CallLost(CallLost { call: it.call }),
+        Event::DecisionOpened(DecisionOpened { decision: it.decision, text: Some(value), actions: 1 }),
+    ]
+}
+
+/// A proposal that waits for an approval.
+pub fn proposed(ordinal: Ordinal, value: ValueRef, gate: Gate) -> Event {
+    Event::ActionProposed(ActionProposed {
+        ordinal,
+        call_id: "id".to_owned(),
+        tool: "keyed".to_owned(),
+        class: Class::Keyed,
+        arguments: value,
+        tool_digest: value.digest,
+        same: Some(value.digest),
+        key: Some("k1:0".to_owned()),
+        gate,
+        key_valid_for_ms: 1_000,
+        settles_after_ms: 500,
+        max_attempts: 3,
+        proposed_by: Some("ann".to_owned()),
+        counted: true,
+    })
+}
+
+/// A request that stays open for a second.
+pub fn request(at: Timestamp) -> Request {
+    Request {
+        name: Digest::of(b"request"),
+        expires_at: Some(at.plus_ms(1_000)),
+        on_expiry: OnExpiry::Pause,
+        window_ms: Some(1_000),
+    }
+}
+
+fn actions(it: About) -> [Event; 7] {
+    let (ordinal, attempt, text) = (it.ordinal, it.attempt, it.value);
+    [
+        proposed(it.next_ordinal, it.value, Gate::Approval(request(it.at))),
+        Event::ActionRefused(ActionRefused {
+            ordinal: it.next_ordinal,
+            call_id: "id".to_owned(),
+            tool: "nope".to_owned(),
+            kind: RefusalKind::UnknownTool,
+            arguments: it.value,
+            text,
+        }),
+        Event::AttemptStarted(AttemptStarted { ordinal, attempt: it.next_attempt, send_by: it.at }),
+        Event::ActionFinished(ActionFinished { ordinal, attempt, ok: true, result: text, by: SettledBy::Answer }),
+        Event::AttemptNotSent(AttemptNotSent { ordinal, attempt, text, not_before: it.at }),
+        Event::AttemptUnknown(AttemptUnknown { ordinal, attempt, text, next: UnknownNext::LookUp(it.at) }),
+        Event::LookupInconclusive(LookupInconclusive { ordinal, text, next: UnknownNext::Doubt }),
+    ]
+}
+
+fn words(it: About) -> [Event; 6] {
+    let (ordinal, text, by) = (it.ordinal, it.value, "ann".to_owned());
+    [
+        Event::DoubtResolved(DoubtResolved { ordinal, by: by.clone(), resolution: Resolution::SendAgain }),
+        Event::ActionApproved(ActionApproved { ordinal, by: by.clone() }),
+        Event::ActionDenied(ActionDenied { ordinal, why: DeniedBy::Person, by: Some(by.clone()), text }),
+        Event::QuestionAnswered(QuestionAnswered { ordinal, by, answer: text }),
+        Event::ActionWithdrawn(ActionWithdrawn { ordinal, text }),
+        Event::InboxRead(InboxRead { position: it.position }),
+    ]
+}
+
+fn states(it: About) -> [Event; 6] {
+    let (ordinal, text) = (it.ordinal, it.value);
+    let name = "a".to_owned();
+    [
+        Event::NoteTaken(NoteTaken { key: name.clone(), text: Some(text) }),
+        Event::MilestoneMarked(MilestoneMarked {
+            id: "m".to_owned(),
+            title: Some(text),
+            reached: Some(Evidence::Artifact(name.clone(), 2)),
+        }),
+        Event::ArtifactSaved(ArtifactSaved { name: name.clone(), version: 2, content: text }),
+        Event::ArtifactShown(ArtifactShown { name, open: true }),
+        Event::ErrorLogged(ErrorLogged { kind: ErrorKind::Tool, ordinal: Some(ordinal), text }),
+        Event::FinishRefused(FinishRefused { ordinal }),
+    ]
+}
+
+fn run(it: About) -> [Event; 5] {
+    let (text, by) = (it.value, "ann".to_owned());
+    [
+        Event::RunStopped(RunStopped { reason: StopReason::Operator, text }),
+        Event::RunResumed(RunResumed { by: by.clone() }),
+        Event::CancelRequested(CancelRequested { by, reason: text, grace_until: it.at }),
+        Event::RunEnded(RunEnded { ending: Ending::Completed, text }),
+        Event::HandedOver(HandedOver { unsent_call: Some(it.call) }),
+    ]
+}
