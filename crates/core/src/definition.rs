@@ -3,6 +3,10 @@
 //! A definition is data. It is compiled from an agent file or built by a program, stored as a value in
 //! the run's first transition, and never changes under a run. References to inputs and secrets stay references.
 
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use lodestep_model::ToolSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -33,6 +37,33 @@ pub struct Definition {
     pub done: Done,
     /// Constants that shape the fold and the context.
     pub limits: Limits,
+    /// What was computed from the rest before.
+    #[serde(skip)]
+    pub memo: Memo,
+}
+
+/// What is computed from a definition once and asked for again and again. It is no part of what the definition says.
+#[derive(Clone, Debug, Default)]
+pub struct Memo {
+    digests: OnceLock<BTreeMap<String, Digest>>,
+    offered: OnceLock<Offered>,
+}
+
+impl PartialEq for Memo {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+/// A definition's tools as a model is offered them.
+#[derive(Clone, Debug)]
+pub struct Offered {
+    /// The tools.
+    pub tools: Vec<ToolSpec>,
+    /// The bytes of their canonical JSON.
+    pub bytes: u64,
+    /// The digest of their canonical JSON.
+    pub digest: Digest,
 }
 
 /// Which model to ask, and what it can take.
@@ -323,6 +354,21 @@ impl Definition {
     /// The tool of that exact name.
     pub fn tool(&self, name: &str) -> Option<&ToolDefinition> {
         self.tools.iter().find(|tool| tool.name == name)
+    }
+
+    /// The digest of one of its tools.
+    pub fn tool_digest(&self, tool: &ToolDefinition) -> Digest {
+        let all = || self.tools.iter().map(|tool| (tool.name.clone(), tool.digest())).collect();
+        self.memo.digests.get_or_init(all).get(&tool.name).copied().unwrap_or_else(|| tool.digest())
+    }
+
+    /// Its tools as a model is offered them.
+    pub fn offered(&self) -> &Offered {
+        self.memo.offered.get_or_init(|| {
+            let tools: Vec<ToolSpec> = self.tools.iter().map(crate::context::spec).collect();
+            let json = canonical(&serde_json::to_value(&tools).unwrap_or(Value::Null));
+            Offered { tools, bytes: json.len() as u64, digest: Digest::of(&json) }
+        })
     }
 
     /// The canonical bytes that a run stores.

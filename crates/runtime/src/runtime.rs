@@ -16,6 +16,7 @@ use crate::fault::{self, Point};
 use crate::model::model_of;
 use crate::process::Holder;
 use crate::tools::Functions;
+use crate::worker::pinned::Compiled;
 
 type ModelFactory = Arc<dyn Fn(&Definition) -> Result<Arc<dyn Model>> + Send + Sync>;
 
@@ -28,6 +29,7 @@ pub struct Runtime {
     pub(crate) models: ModelFactory,
     pub(crate) holder: Option<Holder>,
     pub(crate) ids: Arc<dyn Fn() -> u128 + Send + Sync>,
+    pub(crate) compiled: Compiled,
 }
 
 /// Builds a [`Runtime`].
@@ -59,6 +61,7 @@ impl Runtime {
                 models: Arc::new(|definition| model_of(&definition.model)),
                 holder: None,
                 ids: Arc::new(|| uuid::Uuid::now_v7().as_u128()),
+                compiled: Compiled::default(),
             },
         }
     }

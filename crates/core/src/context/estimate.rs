@@ -14,7 +14,53 @@ pub fn tokens(bytes: u64) -> u64 {
     bytes.div_ceil(BYTES_PER_TOKEN)
 }
 
-/// The canonical JSON of a request: what is counted and digested.
+/// The bytes of a request's JSON, of which the tools' are known.
+pub fn size_of(request: &Request, tools_bytes: u64) -> u64 {
+    let mut counted = Counter(0);
+    let texts = (&request.system, &request.messages, request.max_output_tokens, request.turn);
+    // Counting can't fail.
+    let _ = serde_json::to_writer(&mut counted, &texts);
+    counted.0 + tools_bytes + FIELD_NAMES
+}
+
+/// The names of a request's fields, with their quotes, colons and braces, over those of a list.
+const FIELD_NAMES: u64 =
+    r#"{"max_output_tokens":,"messages":,"system":,"tools":,"turn":}"#.len() as u64 - "[,,,]".len() as u64;
+
+struct Counter(u64);
+
+impl std::io::Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The canonical JSON of a request.
 pub fn bytes_of(request: &Request) -> Vec<u8> {
     canonical(&serde_json::to_value(request).unwrap_or(Value::Null))
+}
+
+#[cfg(test)]
+mod tests {
+    use lodestep_model::{Message, ToolSpec};
+
+    use super::*;
+
+    #[test]
+    fn the_counted_size_is_the_size() {
+        let tools = vec![ToolSpec {
+            name: "a".into(),
+            description: "é\n".into(),
+            input: serde_json::json!({"b": 1, "a": [1.5]}),
+        }];
+        let tools_bytes = canonical(&serde_json::to_value(&tools).unwrap()).len() as u64;
+        let messages = vec![Message::User { text: "\u{1}\"\\ 🦀".into() }];
+        let request = Request { system: "s\t".into(), messages, tools, max_output_tokens: 12, turn: 3 };
+        assert_eq!(size_of(&request, tools_bytes), bytes_of(&request).len() as u64);
+    }
 }

@@ -159,15 +159,15 @@ pub fn assemble(
 ) -> Result<(Request, Manifest), TooLarge> {
     let budget = Budget::of(checkpoint, definition);
     let system = system_text(definition, inputs);
-    let tools: Vec<ToolSpec> = definition.tools.iter().map(spec).collect();
+    let offered = definition.offered();
     let mut request = Request {
         system,
         messages: Vec::new(),
-        tools,
+        tools: offered.tools.clone(),
         max_output_tokens: definition.model.max_output_tokens,
         turn: checkpoint.model.answered,
     };
-    let fixed = estimate::bytes_of(&request).len() as u64;
+    let fixed = estimate::size_of(&request, offered.bytes);
     let shown = shown_artifacts(checkpoint, budget.bytes).into_iter().map(|(name, _)| name.as_str()).collect();
     let wanted = wants(checkpoint, definition).into_iter().map(|stored| stored.digest).collect();
     let view = sections::View { checkpoint, definition, inputs, blobs, wanted, shown };
@@ -176,7 +176,7 @@ pub fn assemble(
     for _ in 0..8 {
         let (messages, mut manifest) = compose(&view, room);
         request.messages = messages;
-        let bytes = estimate::bytes_of(&request).len() as u64;
+        let bytes = estimate::size_of(&request, offered.bytes);
         if bytes <= budget.bytes {
             manifest.tokens = budget.tokens_of(bytes);
             manifest.budget = budget.tokens;
@@ -188,7 +188,7 @@ pub fn assemble(
         }
         room /= 2;
     }
-    Err(TooLarge { needed: budget.tokens_of(estimate::bytes_of(&request).len() as u64), budget: budget.tokens })
+    Err(TooLarge { needed: budget.tokens_of(estimate::size_of(&request, offered.bytes)), budget: budget.tokens })
 }
 
 fn compose(view: &sections::View<'_>, room: u64) -> (Vec<Message>, Manifest) {
@@ -237,7 +237,7 @@ notes or artifacts. Completed actions are done for good: do not repeat them. Cal
 }
 
 /// A tool as it is offered: effects get one more argument, which the runtime takes out again.
-fn spec(tool: &ToolDefinition) -> ToolSpec {
+pub(crate) fn spec(tool: &ToolDefinition) -> ToolSpec {
     let mut input = tool.input.clone();
     if !tool.class.is_repeatable()
         && let Some(properties) = input.get_mut("properties").and_then(Value::as_object_mut)

@@ -4,7 +4,6 @@ use lodestep_model::Request;
 
 use crate::checkpoint::Phase;
 use crate::context::Manifest;
-use crate::context::estimate;
 use crate::definition::Definition;
 use crate::digest::Digest;
 use crate::draft::Draft;
@@ -13,9 +12,13 @@ use crate::event::{CallFailed, CallFailure, CallReserved, Event, RunStopped, Sto
 use crate::quota::Amounts;
 use crate::rules::standing::backoff_ms;
 
-/// The digest of a request: over its canonical JSON.
-pub fn request_digest(request: &Request) -> Digest {
-    Digest::of(&estimate::bytes_of(request))
+/// The digest of a request to this definition's model: over its texts, its messages' JSON and its tools.
+pub fn request_digest(definition: &Definition, request: &Request) -> Digest {
+    // Encoding into a vector can't fail.
+    let messages = serde_json::to_vec(&request.messages).unwrap_or_default();
+    let numbers = [request.max_output_tokens.to_le_bytes(), request.turn.to_le_bytes()].concat();
+    let tools = definition.offered().digest;
+    Digest::over("lodestep model request 1", &[request.system.as_bytes(), &messages, tools.as_bytes(), &numbers])
 }
 
 /// Reserves quota for one call of this request, or stops the run when a quota has no room.
@@ -47,7 +50,12 @@ pub fn reserve(
     }
     let call = draft.checkpoint().model.calls.saturating_add(1);
     let manifest = draft.put(manifest.to_bytes());
-    draft.push(Event::CallReserved(CallReserved { call, amounts, request: request_digest(request), manifest }))?;
+    draft.push(Event::CallReserved(CallReserved {
+        call,
+        amounts,
+        request: request_digest(definition, request),
+        manifest,
+    }))?;
     Ok(Some(call))
 }
 

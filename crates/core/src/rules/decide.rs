@@ -268,7 +268,7 @@ fn propose(draft: &mut Draft, question: &Question<'_>, call: &Call, sound: Sound
     let same = effect.then(|| sameness(&tool.name, &sound.arguments, tool.same_by.as_deref()));
     let known = same.filter(|_| !sound.again).map_or(Known::Nothing, |same| look_for_same(draft, question, same));
     let arguments = draft.put(canonical_arguments.clone());
-    let tool_digest = tool.digest();
+    let tool_digest = question.definition.tool_digest(tool);
     let name = request_name(&run, ordinal, &tool.name, &tool_digest, &arguments.digest);
     let gate = match known {
         Known::Pending(of) => Gate::Same(of),

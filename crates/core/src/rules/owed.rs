@@ -289,7 +289,7 @@ fn forbidden(definition: &Definition, action: &Action, now: Timestamp) -> Option
     let Some(tool) = definition.tool(&action.tool) else {
         return Some(format!("there is no tool `{}` any more", action.tool));
     };
-    if tool.digest() != action.tool_digest {
+    if definition.tool_digest(tool) != action.tool_digest {
         return Some(format!("the tool `{}` has changed since this was proposed", action.tool));
     }
     match policy::judge(definition, tool).decide {

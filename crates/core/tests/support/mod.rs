@@ -76,6 +76,7 @@ pub fn definition() -> Definition {
         milestones: Vec::new(),
         done: Done::default(),
         limits: Limits::default(),
+        memo: Default::default(),
     }
 }
 

@@ -55,6 +55,7 @@ pub fn agent(class: Class) -> Definition {
         milestones: Vec::new(),
         done: Done::default(),
         limits: Limits { parallel: 1, ..Limits::default() },
+        memo: Default::default(),
     }
 }
 

@@ -157,6 +157,7 @@ impl AgentFile {
             milestones: Vec::new(),
             done: Done::default(),
             limits: quota::limits(file),
+            memo: Default::default(),
         };
         definition.milestones = plan::milestones(file, &definition);
         definition.done = plan::done(file, &definition.milestones);

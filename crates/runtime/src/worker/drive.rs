@@ -16,8 +16,8 @@ use lodestep_core::rules::owed::{Hands, dispatchable, owed, wants_model};
 use lodestep_core::rules::settle::{Attempt, LookedUp, settle, settle_lookup};
 use lodestep_core::rules::standing::{Standing, standing};
 use lodestep_core::rules::{ask, recover};
-use lodestep_core::{Checkpoint, Definition, Digest, Draft, Error, INLINE_VALUE_BYTES, Ordinal, Result, ValueRef};
-use lodestep_model::{Model, ModelError, Reply, Request};
+use lodestep_core::{Checkpoint, Digest, Draft, Error, INLINE_VALUE_BYTES, Ordinal, Result, ValueRef};
+use lodestep_model::{ModelError, Reply, Request};
 use lodestep_store::{Claim, Commit};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -28,10 +28,10 @@ use crate::observe::Observer;
 use crate::process::wait_until_free;
 use crate::runtime::Runtime;
 use crate::tools::Sight;
-use crate::tools::schema::Schemas;
 use crate::worker::dispatch::Dispatch;
 use crate::worker::lease::Shared;
-use crate::worker::request::{Cache, pinned, prepare};
+use crate::worker::pinned::Pinned;
+use crate::worker::request::{Cache, prepare};
 use crate::worker::{DRAIN, Shutdown};
 
 /// A run that crashed its workers so often is quarantined.
@@ -43,20 +43,22 @@ const LEFT_TOOLS: Duration = Duration::from_secs(10);
 /// How long a store that can't take a commit is given before the claim is given back.
 const STORE_PATIENCE: u32 = 20;
 
+/// How often a run under way looks into its inbox at most, however many hints there are.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+
+/// Waits for a hint, but not before `earliest`.
+async fn hinted(changes: &mut watch::Receiver<u64>, earliest: tokio::time::Instant) {
+    tokio::time::sleep_until(earliest).await;
+    // The store outlives its runs' loops: this ends only by a hint.
+    let _ = changes.changed().await;
+}
+
 /// What came back from outside.
 #[derive(Clone)]
 enum Done {
     Attempt { ordinal: Ordinal, attempt: u32, sight: Sight },
     Lookup { ordinal: Ordinal, said: LookedUp },
     Reply { call: u64, reply: std::result::Result<Reply, ModelError> },
-}
-
-/// What is known of the definition, compiled.
-struct Pinned {
-    definition: Arc<Definition>,
-    inputs: Arc<Value>,
-    schemas: Schemas,
-    model: Arc<dyn Model>,
 }
 
 /// One claimed run under way.
@@ -72,6 +74,8 @@ pub(super) struct Drive {
     asking: Option<(u64, AbortHandle)>,
     stop: watch::Sender<bool>,
     inbox: u64,
+    /// When the inbox was looked into last: other runs' hints are frequent, and mean nothing to this one.
+    looked: tokio::time::Instant,
     worked_until_us: u64,
 }
 
@@ -96,6 +100,7 @@ impl Drive {
             asking: None,
             stop: watch::Sender::new(false),
             inbox: 0,
+            looked: tokio::time::Instant::now(),
             worked_until_us,
         }
     }
@@ -106,24 +111,17 @@ impl Drive {
             self.wait_for_left_tools(left.clone()).await?;
         }
         let mut checkpoint = self.load().await?;
-        let (definition, inputs) = pinned(self.runtime.store.as_ref(), &self.claim.run, &checkpoint).await?;
+        let run = Pinned::of(&self.runtime, &self.claim.run, &checkpoint).await?;
         self.observer.taken(&self.claim.run.key, &checkpoint, self.claim.crashes);
-        let run = Pinned {
-            schemas: Schemas::of(&definition),
-            model: (self.runtime.models)(&definition)?,
-            definition: Arc::new(definition),
-            inputs: Arc::new(inputs),
-        };
         let mut seen: Vec<Done> = Vec::new();
         let mut changes = self.runtime.store.changes();
         loop {
-            changes.mark_unchanged();
-            match self.pass(checkpoint, &run, &mut seen).await? {
+            match self.pass(checkpoint, run.as_ref(), &mut seen).await? {
                 Next::Over => return Ok(()),
                 Next::Wait(after) => checkpoint = after,
             }
             if self.shutdown.is_begun() {
-                return self.hand_over(checkpoint, &run).await;
+                return self.hand_over(checkpoint, run.as_ref()).await;
             }
             seen = self.wait(&checkpoint, &mut changes).await?;
         }
@@ -431,7 +429,7 @@ impl Drive {
         let mut seen = Vec::new();
         tokio::select! {
             Some(done) = self.tasks.join_next() => seen.extend(self.came_back(done)),
-            _ = changes.changed() => {}
+            () = hinted(changes, self.looked + BETWEEN_LOOKS) => {}
             () = tokio::time::sleep(until_due.min(Duration::from_secs(5))) => self.end_grace(checkpoint),
             () = self.shutdown.begun() => {}
         }
@@ -440,6 +438,7 @@ impl Drive {
         }
         if seen.is_empty() {
             // A hint says that something may have changed; the inbox is what could concern this run.
+            self.looked = tokio::time::Instant::now();
             let unread = self.runtime.store.unread(&self.claim.run, checkpoint.inbox).await?;
             self.inbox = unread.last().map_or(self.inbox, |(position, _)| self.inbox.max(*position));
         }

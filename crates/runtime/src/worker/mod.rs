@@ -2,12 +2,14 @@
 //!
 //! - [`drive`]: the one loop: draft, commit, dispatch, wait.
 //! - [`dispatch`]: one action performed, off the loop.
+//! - [`pinned`]: what a run is pinned to, compiled.
 //! - [`request`]: what the model is asked.
 //! - [`lease`]: the right to advance runs, and its end.
 
 mod dispatch;
 mod drive;
 mod lease;
+pub(crate) mod pinned;
 mod request;
 
 use std::sync::Arc;

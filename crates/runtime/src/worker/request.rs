@@ -5,7 +5,7 @@ use lodestep_core::definition::Definition;
 use lodestep_core::event::{Event, RunStopped, StopReason};
 use lodestep_core::rules::ask::reserve;
 use lodestep_core::value::Values;
-use lodestep_core::{Checkpoint, Draft, Error, Result, Stored};
+use lodestep_core::{Checkpoint, Draft, Result, Stored};
 use lodestep_model::Request;
 use lodestep_store::{RunRef, Store};
 use serde_json::Value;
@@ -94,18 +94,4 @@ fn assembled(
             large.needed, large.budget
         )
     })
-}
-
-/// The run's pinned definition and inputs.
-pub(super) async fn pinned(store: &dyn Store, run: &RunRef, checkpoint: &Checkpoint) -> Result<(Definition, Value)> {
-    let blobs = store.values(run, &[checkpoint.definition, checkpoint.inputs]).await?;
-    let missing = |what: &str| {
-        let what = format!("run {}: its {what} is gone", run.key.run);
-        Error::new("store.value_missing", what, "`lodestep verify` says what else is missing")
-    };
-    let definition = blobs.get(&checkpoint.definition.digest).ok_or_else(|| missing("definition"))?;
-    let inputs = blobs.get(&checkpoint.inputs.digest).ok_or_else(|| missing("inputs"))?;
-    let definition = Definition::from_bytes(definition)?;
-    let inputs = serde_json::from_slice(inputs).map_err(|_| missing("inputs"))?;
-    Ok((definition, inputs))
 }

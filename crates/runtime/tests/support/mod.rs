@@ -69,6 +69,7 @@ pub fn agent(tools: Vec<ToolDefinition>, asks: &[&str]) -> Definition {
         milestones: Vec::new(),
         done: Done::default(),
         limits: Limits::default(),
+        memo: Default::default(),
     }
 }
 
