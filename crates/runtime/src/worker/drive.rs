@@ -111,7 +111,13 @@ impl Drive {
             self.wait_for_left_tools(left.clone()).await?;
         }
         let mut checkpoint = self.load().await?;
-        let run = Pinned::of(&self.runtime, &self.claim.run, &checkpoint).await?;
+        let run = match Pinned::of(&self.runtime, &self.claim.run, &checkpoint).await {
+            Ok(run) => run,
+            Err(error) => return self.stop_for(checkpoint, error).await,
+        };
+        if let Some(missing) = run.missing_secrets().filter(|_| checkpoint.phase == Phase::Active) {
+            return self.stop(checkpoint, StopReason::Secret, missing).await;
+        }
         self.observer.taken(&self.claim.run.key, &checkpoint, self.claim.crashes);
         let mut seen: Vec<Done> = Vec::new();
         let mut changes = self.runtime.store.changes();
@@ -124,6 +130,40 @@ impl Drive {
                 return self.hand_over(checkpoint, run.as_ref()).await;
             }
             seen = self.wait(&checkpoint, &mut changes).await?;
+        }
+    }
+
+    /// A definition that this program or this machine can't go on with stops the run, saying what to mend.
+    async fn stop_for(self, checkpoint: Checkpoint, error: Error) -> Result<()> {
+        let reason = match error.code() {
+            "model.script" => StopReason::Secret,
+            "model.unknown" | "run.definition_unreadable" => StopReason::Version,
+            _ => return Err(error),
+        };
+        if checkpoint.phase != Phase::Active {
+            return Err(error);
+        }
+        self.stop(checkpoint, reason, format!("{}; {}", error.what(), error.next())).await
+    }
+
+    /// Stops the run and gives it back.
+    async fn stop(mut self, checkpoint: Checkpoint, reason: StopReason, text: String) -> Result<()> {
+        let mut draft = Draft::next(checkpoint, self.runtime.store.now(), self.claim.epoch, 0);
+        recover::recover(&mut draft)?;
+        let text = draft.put(text);
+        draft.push(Event::RunStopped(RunStopped { reason, text }))?;
+        self.commit(draft, &[], true).await.map(|_| ())
+    }
+
+    /// The lease is gone. What is known for sure of what was sent is told to whoever has the run now.
+    async fn report_late(&self, seen: &[Done]) {
+        for done in seen {
+            let Done::Attempt { ordinal, attempt, sight } = done else { continue };
+            let Some(word) = inbox::late_word(*ordinal, *attempt, sight.seen, sight.text.clone()) else { continue };
+            let id = format!("late-{ordinal}-{attempt}-{}", self.claim.epoch);
+            let message = Message { by: "a worker without its lease".to_owned(), word };
+            // It is a help, not a duty: without it the doubt is settled as any other.
+            let _ = self.runtime.store.send(&self.claim.run.key, &id, &message).await;
         }
     }
 
@@ -191,7 +231,12 @@ impl Drive {
                     // Nothing is dispatched and what was seen is kept until the store takes it.
                     checkpoint = self.load_patiently(&mut failures).await?;
                 }
-                Err(error) => return Err(error),
+                Err(error) => {
+                    if error.code() == "lease.lost" {
+                        self.report_late(seen).await;
+                    }
+                    return Err(error);
+                }
             }
         }
     }

@@ -186,10 +186,10 @@ async fn advance(
         Ok(Ok(())) => return,
         Ok(Err(error)) if error.code() == "lease.lost" => return,
         Ok(Err(error)) if error.code() == "store.unavailable" => (Some(store.now().plus_ms(1_000)), false),
-        // A run that can't be read or that breaks a rule is not taken up again and again.
+        // It is taken up again, and after a few crashes quarantined with that as its reason.
         Ok(Err(error)) => {
             eprintln!("run {}: {error}", back.run.key.run);
-            (None, true)
+            (Some(store.now().plus_ms(1_000 << back.crashes.min(6))), true)
         }
         Err(panic) => {
             eprintln!("run {}: the worker panicked: {panic}", back.run.key.run);

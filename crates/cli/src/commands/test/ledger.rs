@@ -50,7 +50,7 @@ async fn ask(setting: &Setting, command: &[String], world: &Path) -> Result<Stri
         return Err(fault("the ledger's command is empty".to_owned()));
     };
     let output = tokio::process::Command::new(program)
-        .args(arguments)
+        .args(arguments.iter().map(|word| word.replace("${test:folder}", &world.display().to_string())))
         .current_dir(&setting.agent_folder)
         .env("LODESTEP_TEST_FOLDER", world)
         .stdin(std::process::Stdio::null())
