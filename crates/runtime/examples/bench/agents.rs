@@ -12,8 +12,8 @@ use lodestep_model::{Call, Model, ModelFuture, Reply, Request, StopReason, Usage
 use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 
-/// An agent whose tool `step` has this class, performed one at a time.
-pub fn agent(class: Class) -> Definition {
+/// An agent whose tool `step` has this class; so many actions of a decision are performed at once.
+pub fn agent(class: Class, parallel: u32) -> Definition {
     let tool = |name: &str, class, kind| ToolDefinition {
         name: name.to_owned(),
         group: name.to_owned(),
@@ -54,7 +54,7 @@ pub fn agent(class: Class) -> Definition {
         quota: QuotaLimits::default(),
         milestones: Vec::new(),
         done: Done::default(),
-        limits: Limits { parallel: 1, ..Limits::default() },
+        limits: Limits { parallel, ..Limits::default() },
         memo: Default::default(),
     }
 }

@@ -44,6 +44,11 @@ impl Row {
     }
 }
 
+/// Is this row wanted? The first argument is a part of the names of those that are; all without one.
+pub fn is_wanted(name: &str) -> bool {
+    std::env::args().nth(1).is_none_or(|part| name.contains(&part))
+}
+
 fn main() {
     if let Some(code) = lodestep::process::hidden_main() {
         std::process::exit(i32::from(code == std::process::ExitCode::FAILURE));
@@ -60,7 +65,9 @@ fn main() {
         rows.push(row);
     };
     runtime.block_on(steps::measure(&folder, rounds, &mut report));
-    programs::measure(&folder, rounds, &mut report);
+    if std::env::args().nth(1).is_none() {
+        programs::measure(&folder, rounds, &mut report);
+    }
     let json: Vec<_> = rows
         .iter()
         .map(|row| json!({"what": row.name, "median": row.median(), "values": row.values, "unit": row.unit, "target": row.target}))

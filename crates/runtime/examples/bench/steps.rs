@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
+use lodestep::core::definition::Limits;
 use lodestep::core::effect::Class;
 use lodestep::observe::Silent;
 use lodestep::store::{SqliteStore, SystemClock};
@@ -33,7 +34,7 @@ pub async fn measure(folder: &Path, rounds: usize, report: &mut impl FnMut(Row))
         ("W1e keyed effects of one run, one a decision", Class::Keyed, 1, "≥ 0.3"),
     ];
     let mut limits = Vec::new();
-    for (name, class, calls, target) in cases {
+    for (name, class, calls, target) in cases.into_iter().filter(|(name, ..)| crate::is_wanted(name)) {
         let mut values = Vec::new();
         for round in 0..rounds {
             let path = folder.join(format!("one-{}-{calls}-{round}.db", class.as_str()));
@@ -44,16 +45,19 @@ pub async fn measure(folder: &Path, rounds: usize, report: &mut impl FnMut(Row))
         }
         report(Row { name, values, unit: "× raw", target });
     }
-    let mut many = Vec::new();
-    for round in 0..rounds {
-        let before = raw.block(1_000);
-        let steps = many_runs(&folder.join(format!("many-{round}.db"))).await;
-        let after = raw.block(1_000);
-        let raw_rate = 2_000.0 / (before + after).as_secs_f64();
-        limits.push(raw_rate);
-        many.push(steps / raw_rate);
+    let many = [(MANY, Limits::default().parallel, "≥ 5"), (MANY_ONE_BY_ONE, 1, "")];
+    for (name, parallel, target) in many.into_iter().filter(|(name, ..)| crate::is_wanted(name)) {
+        let mut values = Vec::new();
+        for round in 0..rounds {
+            let before = raw.block(1_000);
+            let steps = many_runs(&folder.join(format!("many-{parallel}-{round}.db")), parallel).await;
+            let after = raw.block(1_000);
+            let raw_rate = 2_000.0 / (before + after).as_secs_f64();
+            limits.push(raw_rate);
+            values.push(steps / raw_rate);
+        }
+        report(Row { name, values, unit: "× raw", target });
     }
-    report(Row { name: "W2 1,000 runs of 5 steps", values: many, unit: "× raw", target: "≥ 5" });
     report(Row { name: "raw single-row commits", values: limits, unit: "/s", target: "the limit" });
 }
 
@@ -69,8 +73,8 @@ fn open(path: &Path, model: Stepper) -> Runtime {
     Runtime::builder(Arc::new(store)).functions(functions()).model(Arc::new(model)).build()
 }
 
-async fn start(runtime: &Runtime, class: Class) {
-    let start = Start { definition: agent(class), inputs: json!({}), id: None, join_unfinished: false };
+async fn start(runtime: &Runtime, class: Class, parallel: u32) {
+    let start = Start { definition: agent(class, parallel), inputs: json!({}), id: None, join_unfinished: false };
     runtime.start(start).await.expect("started");
 }
 
@@ -80,7 +84,7 @@ async fn one_run(path: &Path, class: Class, calls: u64, raw: &Raw) -> (Duration,
     // One block more at the start warms the store's write-ahead log.
     let (model, gate, mut arrivals) = stepper(calls, turns_a_block * (BLOCKS + WARM_BLOCKS), turns_a_block);
     let runtime = open(path, model);
-    start(&runtime, class).await;
+    start(&runtime, class, 1).await;
     let shutdown = Shutdown::default();
     let (worked, stop) = (runtime.clone(), shutdown.clone());
     let worker = tokio::spawn(async move { worked.work(Arc::new(Silent), &stop).await });
@@ -102,17 +106,21 @@ async fn one_run(path: &Path, class: Class, calls: u64, raw: &Raw) -> (Duration,
     (steps, commits)
 }
 
+const MANY: &str = "W2 1,000 runs of 5 steps, as agents are by default";
+
+const MANY_ONE_BY_ONE: &str = "W2 1,000 runs of 5 steps, one at a time";
+
 /// Blocks that are not measured.
 const WARM_BLOCKS: u64 = 12;
 
 /// 1,000 runs of 5 steps at once; steps a second.
-async fn many_runs(path: &Path) -> f64 {
+async fn many_runs(path: &Path, parallel: u32) -> f64 {
     let (model, _gate, _arrivals) = stepper(5, 1, 0);
     let runtime = open(path, model);
     let starts: Vec<_> = (0..1_000)
         .map(|_| {
             let runtime = runtime.clone();
-            tokio::spawn(async move { start(&runtime, Class::Read).await })
+            tokio::spawn(async move { start(&runtime, Class::Read, parallel).await })
         })
         .collect();
     for start in starts {

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use lodestep_core::effect::Seen;
 use serde_json::Value;
 
@@ -46,7 +48,8 @@ type Function = Arc<dyn Fn(ToolCall) -> ToolFuture + Send + Sync>;
 pub struct Functions(BTreeMap<String, Function>);
 
 impl Functions {
-    /// Adds a function under a tool's name.
+    /// Adds a function under a tool's name. It runs on the run's own task and must not block: what blocks or computes
+    /// for long belongs into `tokio::task::spawn_blocking`.
     pub fn add<F, Fut>(&mut self, name: &str, function: F)
     where
         F: Fn(ToolCall) -> Fut + Send + Sync + 'static,
@@ -61,8 +64,8 @@ impl Functions {
         let Some(function) = self.0.get(name) else {
             return Sight::new(Seen::NotStarted, format!("the program has no function `{name}`"));
         };
-        let joined = tokio::spawn(function(call)).await;
-        match joined {
+        let ended = AssertUnwindSafe(function(call)).catch_unwind().await;
+        match ended {
             Ok(Ok(result)) => Sight::new(Seen::Done, result),
             Ok(Err(ToolError::NotSent(why))) => Sight::new(Seen::NotStarted, why),
             Ok(Err(ToolError::Rejected(why))) => Sight::new(Seen::Refused, why),

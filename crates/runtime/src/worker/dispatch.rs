@@ -33,6 +33,8 @@ pub(super) struct Dispatch {
     pub inputs: Arc<Value>,
     pub action: Action,
     pub attempt: u32,
+    /// The arguments' bytes, when they are at hand.
+    pub arguments: Option<Vec<u8>>,
     /// The newest versions that the checkpoint knew, for arguments and searches.
     pub artifacts: Vec<(String, Stored)>,
     pub stop: watch::Receiver<bool>,
@@ -102,7 +104,10 @@ impl Dispatch {
 
     /// The bytes that were committed, and approved where that was asked; anything else is not sent.
     async fn arguments(&self) -> Result<Value> {
-        let bytes = self.runtime.value(&self.run, self.action.arguments).await?;
+        let bytes = match &self.arguments {
+            Some(bytes) => bytes.clone(),
+            None => self.runtime.value(&self.run, self.action.arguments).await?,
+        };
         let differs = |what: String| Error::new("action.altered", what, "nothing was sent");
         if Digest::of(&bytes) != self.action.arguments.digest {
             return Err(differs(format!(

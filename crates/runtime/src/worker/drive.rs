@@ -7,6 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::{AbortHandle, BoxFuture, abortable};
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
 use lodestep_core::checkpoint::{ActionState, Phase};
 use lodestep_core::event::{CallFailure, CallLost, Event, HandedOver, RunStopped, StopReason};
 use lodestep_core::json::{canonical, parse_strict};
@@ -21,7 +24,6 @@ use lodestep_model::{ModelError, Reply, Request};
 use lodestep_store::{Claim, Commit};
 use serde_json::Value;
 use tokio::sync::watch;
-use tokio::task::{AbortHandle, JoinSet};
 
 use crate::fault::{self, Point};
 use crate::observe::Observer;
@@ -69,7 +71,8 @@ pub(super) struct Drive {
     observer: Arc<dyn Observer>,
     shutdown: Shutdown,
     cache: Cache,
-    tasks: JoinSet<Done>,
+    /// What is under way, polled by the run's own task: a step costs no hand-over between threads.
+    tasks: FuturesUnordered<BoxFuture<'static, Option<Done>>>,
     under_way: BTreeSet<Ordinal>,
     asking: Option<(u64, AbortHandle)>,
     stop: watch::Sender<bool>,
@@ -95,7 +98,7 @@ impl Drive {
             observer,
             shutdown,
             cache: Cache::default(),
-            tasks: JoinSet::new(),
+            tasks: FuturesUnordered::new(),
             under_way: BTreeSet::new(),
             asking: None,
             stop: watch::Sender::new(false),
@@ -156,7 +159,7 @@ impl Drive {
     }
 
     /// The lease is gone. What is known for sure of what was sent is told to whoever has the run now.
-    async fn report_late(&self, seen: &[Done]) {
+    async fn report_late(&mut self, seen: &[Done]) {
         for done in seen {
             let Done::Attempt { ordinal, attempt, sight } = done else { continue };
             let Some(word) = inbox::late_word(*ordinal, *attempt, sight.seen, sight.text.clone()) else { continue };
@@ -167,7 +170,7 @@ impl Drive {
         }
     }
 
-    async fn wait_for_left_tools(&self, left: std::path::PathBuf) -> Result<()> {
+    async fn wait_for_left_tools(&mut self, left: std::path::PathBuf) -> Result<()> {
         let free = wait_until_free(&left, LEFT_TOOLS).await.unwrap_or(true);
         if free {
             return Ok(());
@@ -326,7 +329,12 @@ impl Drive {
     }
 
     /// Equal effects that have left the checkpoint. Looked for only when the run has some.
-    async fn priors(&self, checkpoint: &Checkpoint, run: &Pinned, reply: &Reply) -> Result<BTreeMap<Digest, Prior>> {
+    async fn priors(
+        &mut self,
+        checkpoint: &Checkpoint,
+        run: &Pinned,
+        reply: &Reply,
+    ) -> Result<BTreeMap<Digest, Prior>> {
         let mut priors = BTreeMap::new();
         let kept = checkpoint.recent.iter().filter(|settled| settled.same.is_some()).count() as u64;
         if checkpoint.effect_log.count <= kept {
@@ -400,7 +408,7 @@ impl Drive {
     }
 
     /// Values above the inline bound become files before the commit that names them.
-    async fn put_large(&self, values: &mut Vec<Vec<u8>>) -> Result<()> {
+    async fn put_large(&mut self, values: &mut Vec<Vec<u8>>) -> Result<()> {
         let (large, inline) = std::mem::take(values).into_iter().partition(|bytes| bytes.len() > INLINE_VALUE_BYTES);
         *values = inline;
         for bytes in large as Vec<Vec<u8>> {
@@ -413,11 +421,12 @@ impl Drive {
     fn dispatch(&mut self, checkpoint: &Checkpoint, run: &Pinned, request: Option<(u64, Request)>) {
         if let Some((call, request)) = request {
             let model = run.model.clone();
-            let handle = self.tasks.spawn(async move {
+            let (asked, handle) = abortable(async move {
                 let reply = model.ask(&request).await;
                 fault::reach("model", Point::Reply);
                 Done::Reply { call, reply }
             });
+            self.tasks.push(Box::pin(async { asked.await.ok() }));
             self.asking = Some((call, handle));
         }
         let now = self.runtime.store.now();
@@ -450,17 +459,18 @@ impl Drive {
             epoch: self.claim.epoch,
             definition: run.definition.clone(),
             inputs: run.inputs.clone(),
+            arguments: self.cache.get(&action.arguments).map(<[u8]>::to_vec),
             artifacts: checkpoint.artifacts.iter().map(|(name, kept)| (name.clone(), kept.content)).collect(),
             action,
             attempt,
             stop: self.stop.subscribe(),
         };
-        self.tasks.spawn(async move {
-            if is_lookup {
-                return Done::Lookup { ordinal, said: dispatch.look_up().await };
-            }
-            Done::Attempt { ordinal, attempt, sight: dispatch.attempt().await }
-        });
+        self.tasks.push(Box::pin(async move {
+            Some(match is_lookup {
+                true => Done::Lookup { ordinal, said: dispatch.look_up().await },
+                false => Done::Attempt { ordinal, attempt, sight: dispatch.attempt().await },
+            })
+        }));
     }
 
     /// Waits for something to happen: an outcome, a word from outside, a due time, the stop.
@@ -473,12 +483,12 @@ impl Drive {
         let until_due = due.map_or(Duration::from_secs(5), |due| Duration::from_millis(due.ms_since(now).max(1)));
         let mut seen = Vec::new();
         tokio::select! {
-            Some(done) = self.tasks.join_next() => seen.extend(self.came_back(done)),
+            Some(done) = self.tasks.next() => seen.extend(self.came_back(done)),
             () = hinted(changes, self.looked + BETWEEN_LOOKS) => {}
             () = tokio::time::sleep(until_due.min(Duration::from_secs(5))) => self.end_grace(checkpoint),
             () = self.shutdown.begun() => {}
         }
-        while let Some(done) = self.tasks.try_join_next() {
+        while let Some(Some(done)) = self.tasks.next().now_or_never() {
             seen.extend(self.came_back(done));
         }
         if seen.is_empty() {
@@ -490,13 +500,9 @@ impl Drive {
         Ok(seen)
     }
 
-    fn came_back(&mut self, done: std::result::Result<Done, tokio::task::JoinError>) -> Option<Done> {
-        let done = match done {
-            Ok(done) => done,
-            // A panic off the loop is a fault of this program: it counts as a crash of the run.
-            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            Err(_) => return None,
-        };
+    /// `None` is a call of the model that was given up.
+    fn came_back(&mut self, done: Option<Done>) -> Option<Done> {
+        let done = done?;
         match &done {
             Done::Attempt { ordinal, .. } | Done::Lookup { ordinal, .. } => {
                 self.under_way.remove(ordinal);
@@ -521,7 +527,7 @@ impl Drive {
         let mut seen = Vec::new();
         while !self.tasks.is_empty() {
             tokio::select! {
-                Some(done) = self.tasks.join_next() => seen.extend(self.came_back(done)),
+                Some(done) = self.tasks.next() => seen.extend(self.came_back(done)),
                 () = tokio::time::sleep_until(deadline) => break,
             }
         }
@@ -529,7 +535,7 @@ impl Drive {
             handle.abort();
         }
         self.stop.send_replace(true);
-        while let Some(done) = self.tasks.join_next().await {
+        while let Some(done) = self.tasks.next().await {
             seen.extend(self.came_back(done));
         }
         let unread = self.unread(&checkpoint).await?;

@@ -28,6 +28,11 @@ impl Cache {
         }
     }
 
+    /// The value, if it is here.
+    pub fn get(&self, stored: &Stored) -> Option<&[u8]> {
+        self.blobs.get(&stored.digest).map(Vec::as_slice)
+    }
+
     fn insert(&mut self, bytes: Vec<u8>) {
         if self.bytes > CACHE_BYTES {
             self.blobs.clear();
