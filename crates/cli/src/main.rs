@@ -23,6 +23,10 @@ use clap::Parser as _;
 use crate::app::App;
 use crate::args::Cli;
 
+/// A step makes some hundreds of small allocations on two threads; this allocator takes half the time of the C library's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     // A holder or its stub is this binary started again; it needs nothing of the rest.
     if let Some(code) = lodestep::process::hidden_main() {

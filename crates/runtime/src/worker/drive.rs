@@ -12,7 +12,7 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 use lodestep_core::checkpoint::{ActionState, Phase};
 use lodestep_core::event::{CallFailure, CallLost, Event, HandedOver, RunStopped, StopReason};
-use lodestep_core::json::{canonical, parse_strict};
+use lodestep_core::json::parse_strict;
 use lodestep_core::rules::decide::{Prior, Question, decide};
 use lodestep_core::rules::inbox::{self, Message};
 use lodestep_core::rules::owed::{Hands, dispatchable, owed, wants_model};
@@ -22,7 +22,6 @@ use lodestep_core::rules::{ask, recover};
 use lodestep_core::{Checkpoint, Digest, Draft, Error, INLINE_VALUE_BYTES, Ordinal, Result, ValueRef};
 use lodestep_model::{ModelError, Reply, Request};
 use lodestep_store::{Claim, Commit};
-use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::fault::{self, Point};
@@ -580,7 +579,8 @@ fn fail(draft: &mut Draft, run: &Pinned, call: u64, error: &ModelError) -> Resul
     ask::fail(draft, &run.definition, call, why, &error.to_string(), wait_ms)
 }
 
-/// The raw reply as it is stored: canonical JSON.
+/// The raw reply as it is stored: JSON with its fields in a fixed order.
 fn transcript_of(reply: &Reply) -> Vec<u8> {
-    canonical(&serde_json::to_value(reply).unwrap_or(Value::Null))
+    // Encoding into a vector can't fail.
+    serde_json::to_vec(reply).unwrap_or_default()
 }
