@@ -44,7 +44,7 @@ pub fn line(text: &str, most: usize) -> String {
 pub fn short_id<'a>(id: &'a str, others: &[&str]) -> &'a str {
     let ends = id.char_indices().rev().map(|(at, _)| &id[at..]).skip(3);
     let clear = |end: &&str| others.iter().all(|other| *other == id || !other.ends_with(end));
-    ends.into_iter().find(|end| clear(&end)).unwrap_or(id)
+    ends.into_iter().find(clear).unwrap_or(id)
 }
 
 /// 31250 as `31k`, 1250000 as `1.2M`.

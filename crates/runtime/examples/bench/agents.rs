@@ -85,7 +85,7 @@ pub struct Stepper {
 impl Model for Stepper {
     fn ask<'a>(&'a self, request: &'a Request) -> ModelFuture<'a> {
         Box::pin(async move {
-            if self.turns_a_block > 0 && request.turn % self.turns_a_block == 0 {
+            if self.turns_a_block > 0 && request.turn.is_multiple_of(self.turns_a_block) {
                 let _ = self.arrived.send(());
                 if let Ok(permit) = self.gate.acquire().await {
                     permit.forget();

@@ -81,12 +81,6 @@ pub(super) struct Drive {
     worked_until_us: u64,
 }
 
-/// What a pass of the loop leads to.
-enum Next {
-    Wait(Checkpoint),
-    Over,
-}
-
 impl Drive {
     pub fn new(runtime: Runtime, lease: Shared, claim: Claim, observer: Arc<dyn Observer>, shutdown: Shutdown) -> Self {
         let worked_until_us = runtime.clock.boot_us();
@@ -125,8 +119,8 @@ impl Drive {
         let mut changes = self.runtime.store.changes();
         loop {
             match self.pass(checkpoint, run.as_ref(), &mut seen).await? {
-                Next::Over => return Ok(()),
-                Next::Wait(after) => checkpoint = after,
+                Some(after) => checkpoint = after,
+                None => return Ok(()),
             }
             if self.shutdown.is_begun() {
                 return self.hand_over(checkpoint, run.as_ref()).await;
@@ -196,8 +190,13 @@ impl Drive {
         }
     }
 
-    /// Drafts, commits and dispatches until there is nothing more to commit.
-    async fn pass(&mut self, mut checkpoint: Checkpoint, run: &Pinned, seen: &mut Vec<Done>) -> Result<Next> {
+    /// Drafts, commits and dispatches until there is nothing more to commit; `None` when the claim was given back with it.
+    async fn pass(
+        &mut self,
+        mut checkpoint: Checkpoint,
+        run: &Pinned,
+        seen: &mut Vec<Done>,
+    ) -> Result<Option<Checkpoint>> {
         let mut failures = 0;
         loop {
             let unread = self.unread(&checkpoint).await?;
@@ -207,12 +206,12 @@ impl Drive {
             if draft.is_empty() && !release {
                 let checkpoint = draft.into_checkpoint();
                 self.dispatch(&checkpoint, run, None);
-                return Ok(Next::Wait(checkpoint));
+                return Ok(Some(checkpoint));
             }
             if draft.is_empty() {
                 let due = standing(draft.checkpoint()).due;
                 self.runtime.store.release(&self.claim, due, false).await?;
-                return Ok(Next::Over);
+                return Ok(None);
             }
             match self.commit(draft, seen, release).await {
                 Ok(after) => {
@@ -220,11 +219,11 @@ impl Drive {
                     outcomes.iter().for_each(|tool| fault::reach(tool, Point::Outcome));
                     fault::reach("run", Point::Checkpoint);
                     if release {
-                        return Ok(Next::Over);
+                        return Ok(None);
                     }
                     self.dispatch(&after, run, request);
                     if self.inbox == after.inbox {
-                        return Ok(Next::Wait(after));
+                        return Ok(Some(after));
                     }
                     checkpoint = after;
                 }
@@ -387,7 +386,7 @@ impl Drive {
         let commit = Commit {
             run: self.claim.run.clone(),
             epoch: self.claim.epoch,
-            snapshot: after.seq % every == 0 || after.is_over(),
+            snapshot: after.seq.is_multiple_of(every) || after.is_over(),
             transition,
             transcript: seen.iter().find_map(|done| match done {
                 Done::Reply { reply: Ok(reply), .. } => Some(transcript_of(reply)),

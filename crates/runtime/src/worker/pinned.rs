@@ -23,7 +23,9 @@ pub(crate) struct Pinned {
 
 /// Compiled ones by the digests of definition and inputs. It is emptied when it has grown too large.
 #[derive(Clone, Default)]
-pub(crate) struct Compiled(Arc<Mutex<BTreeMap<(Digest, Digest), Arc<Pinned>>>>);
+pub(crate) struct Compiled(Arc<Mutex<Known>>);
+
+type Known = BTreeMap<(Digest, Digest), Arc<Pinned>>;
 
 /// More than this many are not kept.
 const KEPT: usize = 64;
