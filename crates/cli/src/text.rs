@@ -42,9 +42,9 @@ pub fn line(text: &str, most: usize) -> String {
 
 /// The shortest end of an id, of at least four characters, that none of the others ends with.
 pub fn short_id<'a>(id: &'a str, others: &[&str]) -> &'a str {
-    let ends = id.char_indices().rev().map(|(at, _)| &id[at..]).skip(3);
+    let mut ends = id.char_indices().rev().map(|(at, _)| &id[at..]).skip(3);
     let clear = |end: &&str| others.iter().all(|other| *other == id || !other.ends_with(end));
-    ends.into_iter().find(clear).unwrap_or(id)
+    ends.find(clear).unwrap_or(id)
 }
 
 /// 31250 as `31k`, 1250000 as `1.2M`.
