@@ -226,3 +226,21 @@ fn the_test_command_finds_out_a_tool_that_lies_about_its_class() {
     let said = world.lodestep(&["test", agent.to_str().expect("a path")]).exits(1);
     assert!(said.out.contains("mail was applied 2 times, not 1"), "{said:?}");
 }
+
+#[test]
+fn tol_11_nothing_of_a_tool_outlives_its_end_or_its_timeout() {
+    for (body, timeout) in [("(setsid sleep 300 &) ; echo done", "60s"), ("(setsid sleep 300 &) ; sleep 300", "500ms")]
+    {
+        let world = World::new();
+        world.write("tree.sh", &format!("(setsid sh -c 'echo $$ >> pids; exec sleep 300' &)\n{body}\n"));
+        let tables = format!(
+            "[tools.tree]\ndescription = \"Grows.\"\ncommand = [\"sh\", \"tree.sh\"]\ninput = {{ type = \"object\" }}\nclass = \"idempotent\"\n\
+             timeout = \"{timeout}\"\nattempts = 1\n"
+        );
+        let replies = json!([{ "calls": [{ "name": "tree" }] }, { "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] }]);
+        let agent = world.agent(&tables, &replies);
+        world.lodestep(&["run", agent.to_str().expect("a path")]).exits(0);
+        let alive = |pid: &str| std::path::Path::new("/proc").join(pid).exists();
+        eventually("all are gone", Duration::from_secs(5), || !world.read("pids").lines().any(alive));
+    }
+}

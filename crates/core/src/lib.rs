@@ -11,7 +11,7 @@
 //! - [`rules`]: what follows from a state: recover, owed, ask, decide, settle, inbox, completion, standing.
 //! - [`context`]: what the model sees.
 //! - [`definition`], [`policy`], [`quota`], [`effect`]: what an agent is and may do.
-//! - [`ids`], [`digest`], [`json`], [`reference`], [`time`], [`value`], [`error`]: the words that all of it uses.
+//! - [`ids`], [`digest`], [`json`], [`mod@reference`], [`time`], [`value`], [`error`]: the words that all of it uses.
 
 pub mod checkpoint;
 pub mod context;

@@ -1,6 +1,6 @@
 //! What people ask about a run. Reads only; nothing here moves a run.
 //!
-//! - [`opened`]: a run with its definition and texts.
+//! - `opened`: a run with its definition and texts.
 //! - [`effects`]: every effect, its attempts and what is known of it.
 //! - [`mod@verify`]: does the journal still say what it said?
 

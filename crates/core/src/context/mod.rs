@@ -6,8 +6,8 @@
 //!
 //! - [`estimate`]: bytes to tokens.
 //! - [`budget`]: shares, and how a text is shortened.
-//! - [`sections`]: the state as text.
-//! - [`exchange`]: recent decisions as calls and results.
+//! - `sections`: the state as text.
+//! - `exchange`: recent decisions as calls and results.
 
 pub mod budget;
 pub mod estimate;

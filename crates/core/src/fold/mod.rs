@@ -1,9 +1,9 @@
 //! The fold: events in, checkpoint out. It decides nothing, and it never panics on stored bytes.
 //!
-//! - [`call`]: the model's calls and decisions.
-//! - [`action`]: gates, attempts, outcomes.
-//! - [`state`]: notes, plan, artifacts, errors.
-//! - [`run`]: start, stops, end.
+//! - `call`: the model's calls and decisions.
+//! - `action`: gates, attempts, outcomes.
+//! - `state`: notes, plan, artifacts, errors.
+//! - `run`: start, stops, end.
 
 mod action;
 mod call;
