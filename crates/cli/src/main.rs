@@ -6,12 +6,14 @@
 //! - [`commands`]: one file a command.
 //! - [`app`]: the store, the output and the hints that all commands share.
 //! - [`progress`]: what is shown while a run goes on.
+//! - [`following`]: runs whose end was not shown yet.
 //! - [`people`]: requests as a person sees them, and their answers.
 //! - [`text`]: odd characters made visible, ids made short.
 
 mod app;
 mod args;
 mod commands;
+mod following;
 mod people;
 mod progress;
 mod text;

@@ -244,3 +244,28 @@ fn tol_11_nothing_of_a_tool_outlives_its_end_or_its_timeout() {
         eventually("all are gone", Duration::from_secs(5), || !world.read("pids").lines().any(alive));
     }
 }
+
+#[test]
+fn a_run_that_ended_unseen_is_shown_and_not_started_again() {
+    let world = World::new();
+    let agent = agent(&world);
+    // The last transition of all is the run's end: the process dies right after it.
+    let traced = World::new();
+    let last = {
+        let agent = self::agent(&traced);
+        let trace = traced.path().join("trace");
+        let mut command = traced.command(&["run", &agent]);
+        Said::of(command.env("LODESTEP_FAULT_TRACE", &trace).output().expect("ran")).exits(0);
+        std::fs::read_to_string(trace).expect("a trace").lines().count()
+    };
+    let mut command = world.command(&["run", &agent]);
+    let crashed = Said::of(command.env("LODESTEP_CRASH_AT", format!("#{last}")).output().expect("ran"));
+    assert_eq!(crashed.code, None, "{crashed:?}");
+    assert_eq!(world.json(&["ls"])[0]["status"], "completed");
+    let shown = world.lodestep(&["run", &agent]).exits(0);
+    assert!(shown.err.contains("ended before its end could be shown"), "{shown:?}");
+    assert_eq!(counts(&world), (1, 1));
+    // Once it was shown, the same command means another run.
+    assert!(world.lodestep(&["run", &agent]).exits(0).err.contains("started"));
+    assert_eq!(counts(&world), (2, 2));
+}

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use lodestep::core::json::canonical;
 use lodestep::core::rules::inbox::Verdict;
 use lodestep::core::rules::standing::{Reason, Standing, Status};
-use lodestep::core::{Error, Result, RunId, RunKey};
+use lodestep::core::{Digest, Error, Result, RunId, RunKey};
 use lodestep::store::{RunRow, Started};
 use lodestep::worker::Shutdown;
 use lodestep::{Runtime, Start, agent::AgentFile, fault, inspect};
@@ -14,6 +15,7 @@ use serde_json::json;
 use crate::app::App;
 use crate::args::RunArgs;
 use crate::commands::show;
+use crate::following::{Following, ended_unseen};
 use crate::people;
 use crate::progress::Progress;
 use crate::text::{line, short_id};
@@ -44,6 +46,14 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
     let join_unfinished = !args.new && id.is_none();
     let definition = file.definition.clone();
     let digest = definition.digest();
+    if join_unfinished {
+        let inputs = Digest::of(&canonical(&inputs));
+        if let Some(row) = ended_unseen(app, &runtime, &definition.name, &inputs).await? {
+            let id = short_id(row.run.key.run.as_str(), &[]);
+            eprintln!("run {id} ended before its end could be shown; --new starts another");
+            return follow(app, &runtime, &row.run.key, args.pace).await;
+        }
+    }
     let started = runtime.start(Start { definition, inputs, id, join_unfinished }).await?;
     let key = match started {
         Started::New(run) => {
@@ -86,7 +96,7 @@ fn missing_secrets(file: &AgentFile) -> Result<()> {
     Err(Error::new("agent.secret_missing", what, "set them and type the command again"))
 }
 
-fn going_on(row: &RunRow, digest: &lodestep::core::Digest, other: &str) -> Arc<RunKey> {
+fn going_on(row: &RunRow, digest: &Digest, other: &str) -> Arc<RunKey> {
     let id = short_id(row.run.key.run.as_str(), &[]);
     eprintln!("going on with {id} at step {}; {other}", row.seq);
     if row.definition != *digest {
@@ -109,12 +119,14 @@ fn several(rows: &[RunRow]) -> Error {
 pub async fn follow(app: &App, runtime: &Runtime, key: &RunKey, pace: Option<Duration>) -> Result<u8> {
     let shutdown = interruptible();
     let observer = Arc::new(Progress::new(pace, false));
+    let following = Following::mark(app, key.run.as_str());
     loop {
         let stands = runtime.work_on(key, observer.clone(), &shutdown, is_enough).await?;
         let opened = inspect::open(runtime.store(), key).await?;
         if shutdown.is_begun() {
             let id = short_id(key.run.as_str(), &[]);
             eprintln!("handed over at step {}; {} goes on", opened.row.seq, app.command(&format!("resume {id}")));
+            following.shown();
             return Ok(130);
         }
         if stands.status == Status::Waiting
@@ -125,7 +137,9 @@ pub async fn follow(app: &App, runtime: &Runtime, key: &RunKey, pace: Option<Dur
             }
             continue;
         }
-        return Ok(report(app, &opened, &stands));
+        let code = report(app, &opened, &stands);
+        following.shown();
+        return Ok(code);
     }
 }
 
