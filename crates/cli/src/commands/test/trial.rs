@@ -89,8 +89,14 @@ impl<'a> Trial<'a> {
             let kill = killed < self.kills;
             let status = self.command(command == 0, kill).await?;
             match status.map(|status| (status.code(), status)) {
-                // Killed at a random moment, or aborted at the point.
-                None => killed += 1,
+                // Killed at a random moment. Who has seen the end does not type the command again.
+                None => {
+                    killed += 1;
+                    if self.has_shown_the_end() {
+                        completed = true;
+                        break;
+                    }
+                }
                 Some((None, _)) => crashes += 1,
                 Some((Some(0), _)) => {
                     completed = true;
@@ -142,7 +148,9 @@ impl<'a> Trial<'a> {
                 command.env(fault::CRASH_AT, point);
             }
         }
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).kill_on_drop(true);
+        let shown =
+            std::fs::File::create(self.folder.join("shown")).map_err(|error| folder_fault(&self.folder, &error))?;
+        command.stdin(Stdio::null()).stdout(shown).stderr(log).kill_on_drop(true);
         let mut child = command.spawn().map_err(|error| folder_fault(&self.folder, &error))?;
         let span = if kill { self.moment() } else { LONGEST };
         match tokio::time::timeout(span, child.wait()).await {
@@ -156,6 +164,11 @@ impl<'a> Trial<'a> {
                 Err(Error::new("test.stuck", what, format!("look at {}", self.folder.display())))
             }
         }
+    }
+
+    fn has_shown_the_end(&self) -> bool {
+        let shown = std::fs::read_to_string(self.folder.join("shown")).unwrap_or_default();
+        shown.lines().any(|line| line.starts_with("run ") && line.contains(" is completed"))
     }
 
     fn moment(&mut self) -> Duration {
