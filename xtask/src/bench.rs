@@ -1,7 +1,7 @@
-//! `cargo xtask bench [ARGS]`: runs the benchmark program in release.
+//! `cargo xtask bench [ROWS]`: builds the program and the benchmark in release, and runs the benchmark.
 //!
-//! The program itself is the `bench` example of the runtime crate: it depends on the product, which xtask must
-//! not. What it measures and how it reports is said there.
+//! The benchmark itself is the `bench` example of the runtime crate: it depends on the product, which xtask must
+//! not. What it measures and how it reports is said there. `ROWS` is a part of the names of the rows that are wanted.
 
 use anyhow::Result;
 
@@ -9,6 +9,8 @@ use crate::workspace;
 
 /// Runs the benchmarks; `args` are theirs.
 pub fn run(args: &[String]) -> Result<()> {
-    let program = ["run", "--release", "--package", "lodestep", "--example", "bench", "--"];
-    workspace::run(workspace::cargo().args(program).args(args))
+    workspace::run(workspace::cargo().args(["build", "--release", "--package", "lodestep-cli"]))?;
+    let program = workspace::target().join("release/lodestep");
+    let bench = ["run", "--release", "--package", "lodestep", "--example", "bench", "--"];
+    workspace::run(workspace::cargo().args(bench).args(args).env("LODESTEP_BIN", program))
 }
