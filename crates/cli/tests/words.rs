@@ -166,3 +166,32 @@ fn art_02_names_that_leave_the_root_are_refused() {
     assert!(!world.path().join("x").exists());
     assert_eq!(world.json(&["artifacts", &world.run_id()]), json!([]));
 }
+
+#[test]
+fn a_missing_secret_at_resume_stops_the_run_and_names_it() {
+    let world = World::new();
+    let tables = format!("{PAY}env = {{ TOKEN = \"${{env:LODESTEP_TESTED_TOKEN}}\" }}\n");
+    let replies = json!([
+        { "calls": [{ "name": "pay", "arguments": { "cents": 10 } }] },
+        { "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] },
+    ]);
+    let agent = world.agent(&tables, &replies);
+    let agent = agent.to_str().expect("a path");
+    let refused = world.lodestep(&["run", agent]).exits(2);
+    assert!(refused.err.contains("LODESTEP_TESTED_TOKEN"), "{refused:?}");
+    let with = |words: &[&str]| {
+        Said::of(world.command(words).env("LODESTEP_TESTED_TOKEN", "a secret word").output().expect("ran"))
+    };
+    with(&["run", agent]).exits(3);
+    world.lodestep(&["approve", &world.requests()[0]]).exits(0);
+    let stopped = world.lodestep(&["resume"]).exits(6);
+    assert!(stopped.out.contains("not set: LODESTEP_TESTED_TOKEN"), "{stopped:?}");
+    assert!(world.read("paid").is_empty(), "nothing was sent");
+    with(&["resume"]).exits(0);
+    assert_eq!(world.read("paid").lines().count(), 1);
+    // The reference is stored, the value is not.
+    for entry in std::fs::read_dir(world.path()).expect("listed").flatten().filter(|entry| entry.path().is_file()) {
+        let bytes = std::fs::read(entry.path()).expect("read");
+        assert!(!bytes.windows(13).any(|window| window == b"a secret word"), "{:?}", entry.path());
+    }
+}
