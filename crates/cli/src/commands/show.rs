@@ -185,7 +185,8 @@ pub fn acts(app: &App, opened: &Opened) -> String {
     let mut commands: Vec<String> = Vec::new();
     for action in opened.checkpoint.pending.values() {
         if matches!(action.state, ActionState::Doubt { .. } | ActionState::LookUp { .. }) {
-            commands.push(format!("resolve {id} {} --happened | --retry | --abandon", action.ordinal));
+            let words = ["--happened", "--retry", "--abandon"];
+            commands.extend(words.map(|word| format!("resolve {id} {} {word}", action.ordinal)));
         }
     }
     match opened.standing.status {
