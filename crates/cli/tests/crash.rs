@@ -269,3 +269,18 @@ fn a_run_that_ended_unseen_is_shown_and_not_started_again() {
     assert!(world.lodestep(&["run", &agent]).exits(0).err.contains("started"));
     assert_eq!(counts(&world), (2, 2));
 }
+
+#[test]
+fn without_a_ledger_the_test_command_counts_what_the_holders_saw() {
+    let world = World::new();
+    world.write("mail.sh", "echo x >> mailed; echo mailed\n");
+    let tables = "[tools.mail]\ndescription = \"Mail.\"\ncommand = [\"sh\", \"mail.sh\"]\ninput = { type = \"object\" }\n\
+        class = \"unsafe\"\n[[policy]]\ntools = [\"mail\"]\ndecide = \"allow\"\n";
+    let replies = json!([{ "calls": [{ "name": "mail" }] }, { "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] }]);
+    let agent = world.agent(tables, &replies);
+    let said = world.lodestep(&["--json", "test", agent.to_str().expect("a path")]).exits(0);
+    let trials =
+        serde_json::from_str::<serde_json::Value>(&said.out).expect("JSON")["trials"].as_array().expect("a list").len();
+    assert!(said.err.contains("effects mail 1"), "{said:?}");
+    assert_eq!(world.read("mailed").lines().count(), trials + 1, "once in each run, the baseline's included");
+}

@@ -9,9 +9,9 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::HOLD_ARGUMENT;
 use super::command::{Command, Ended, Output};
 use super::protocol::{END, ERR, End, FrameReader, GO, How, OUT, READY, STARTED, encode_spec};
+use super::{HOLD_ARGUMENT, LEDGER};
 
 /// How long a holder gets to end everyone after its life line was closed.
 const END_LIMIT: Duration = Duration::from_secs(5);
@@ -76,6 +76,9 @@ impl Holder {
         let mut command = tokio::process::Command::new(std::path::absolute(&self.exe)?);
         // It gets nothing of the worker's: no environment, and no folder that it would keep busy.
         command.arg(HOLD_ARGUMENT).env_clear().current_dir("/");
+        if let Some(ledger) = std::env::var_os(LEDGER) {
+            command.env(LEDGER, ledger);
+        }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn()?;
         let (Some(life_line), Some(frames)) = (child.stdin.take(), child.stdout.take()) else {
