@@ -195,3 +195,27 @@ fn a_missing_secret_at_resume_stops_the_run_and_names_it() {
         assert!(!bytes.windows(13).any(|window| window == b"a secret word"), "{:?}", entry.path());
     }
 }
+
+#[test]
+fn a_store_that_was_lost_is_refused_and_not_begun_anew() {
+    let world = World::new();
+    let agent = paying(&world);
+    world.lodestep(&["run", &agent]).exits(3);
+    let store = world.path().join("store.db");
+    let refused = |words: &[&str]| {
+        let said = world.lodestep(words).exits(7);
+        assert!(said.err.contains("store.corrupt"), "{words:?}: {said:?}");
+    };
+    for suffix in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(world.path().join(format!("store.db{suffix}")));
+    }
+    refused(&["run", &agent]);
+    std::fs::write(&store, []).expect("written");
+    for words in [vec!["ls"], vec!["verify"], vec!["worker", "--until-idle"], vec!["run", &agent]] {
+        refused(&words);
+        assert_eq!(std::fs::metadata(&store).expect("there").len(), 0, "{words:?} left it as it was");
+    }
+    // Moved away by a person, it begins anew.
+    std::fs::rename(world.path().join("store.db-files"), world.path().join("old-files")).expect("moved");
+    world.lodestep(&["run", &agent]).exits(3);
+}

@@ -32,12 +32,30 @@ pub(super) fn open(place: &Place, patience: &Patience, pages: Arc<AtomicI32>) ->
     }
     let path = &place.database;
     let _alone = wait_alone(place)?;
+    refuse_lost(place)?;
     make_file(path).map_err(|error| unusable(path, &error))?;
     check_header(path)?;
     patience.set(Patience::LONG);
     let db = settings::writer(path, patience.clone(), pages).map_err(|error| explain(&error, path))?;
     migrate(&db, path)?;
+    let made = place.made();
+    OpenOptions::new().create(true).append(true).mode(0o600).open(&made).map_err(|error| unusable(&made, &error))?;
     Ok(db)
+}
+
+/// A store that was made here before and is gone or empty now is not begun anew: its runs would do everything again.
+fn refuse_lost(place: &Place) -> Result<()> {
+    let path = &place.database;
+    let bytes = |path: &Path| fs::metadata(path).map_or(0, |found| found.len());
+    let is_there = bytes(path) > 0 || bytes(&path.with_file_name(log_name(path))) > 0;
+    if is_there || !place.made().exists() {
+        return Ok(());
+    }
+    Err(Error::new(
+        "store.corrupt",
+        format!("the store at {} was made before, and now it is gone or empty", path.display()),
+        format!("put it back from a copy; to begin anew, move {} away", place.files.display()),
+    ))
 }
 
 /// Held while the store is opened.

@@ -43,6 +43,11 @@ impl Place {
         self.files.join("workers")
     }
 
+    /// Stands once the store was made: what is gone later was lost, and is not begun anew.
+    pub(super) fn made(&self) -> PathBuf {
+        self.files.join("made")
+    }
+
     /// Locked while a process opens the store, so that only one makes or migrates the tables.
     pub(super) fn opening(&self) -> PathBuf {
         self.files.join("opening.lock")
