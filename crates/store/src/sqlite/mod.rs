@@ -186,7 +186,7 @@ impl SqliteStore {
                 refused.push((place, error));
                 continue;
             }
-            let prepared = Prepared::new(commit);
+            let prepared = Prepared::new(&commit);
             let clock = Arc::clone(&self.clock);
             acts.push(move |db: &Connection| prepared.apply(db, clock.wall()));
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 /// "Lode" in the header, so that `file` and this build know a store from another program's database.
@@ -94,6 +95,8 @@ pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
 
 fn both(db: &Connection) -> rusqlite::Result<()> {
     db.set_prepared_statement_cache_capacity(STATEMENTS);
+    // A plan never depends on what is bound: without this, each use of some statements compiles them anew.
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // A page that another process cuts off under a mapping would be a signal, not an error.
     db.query_row("PRAGMA mmap_size = 0", [], |_| Ok(()))?;
     // Every row's parent was checked by the statement before it in the same transaction.

@@ -58,8 +58,12 @@ trait Queued: Work {
 struct Act<T, F> {
     act: F,
     outcome: Option<Result<T>>,
-    reply: Option<oneshot::Sender<Result<T>>>,
+    reply: Option<oneshot::Sender<Answer<T, F>>>,
 }
+
+/// The outcome, and the act itself: whoever made it frees it. What one thread allocates and another frees makes
+/// both wait for the allocator.
+type Answer<T, F> = (Option<Result<T>>, F);
 
 impl<T: Send, F: FnMut(&Connection) -> Done<T> + Send> Work for Act<T, F> {
     fn run(&mut self, db: &Connection) -> rusqlite::Result<()> {
@@ -78,9 +82,9 @@ impl<T: Send, F: FnMut(&Connection) -> Done<T> + Send> Work for Act<T, F> {
 
 impl<T: Send, F: FnMut(&Connection) -> Done<T> + Send> Queued for Act<T, F> {
     fn answer(mut self: Box<Self>) {
-        if let (Some(reply), Some(outcome)) = (self.reply.take(), self.outcome.take()) {
+        if let Some(reply) = self.reply.take() {
             // Nobody listens any more when the future was dropped.
-            let _ = reply.send(outcome);
+            let _ = reply.send((self.outcome, self.act));
         }
     }
 }
@@ -134,7 +138,8 @@ impl Writer {
         }
         let mut results = Vec::with_capacity(acts.len());
         for answer in shared.enqueue(acts) {
-            results.push(answer.await.unwrap_or_else(|_| Err(ended())));
+            let outcome = answer.await.ok().and_then(|(outcome, _)| outcome);
+            results.push(outcome.unwrap_or_else(|| Err(ended())));
         }
         results
     }
@@ -180,7 +185,7 @@ impl Shared {
         !matches!(done, Err(Locked))
     }
 
-    fn enqueue<T, F>(&self, acts: Vec<Act<T, F>>) -> Vec<oneshot::Receiver<Result<T>>>
+    fn enqueue<T, F>(&self, acts: Vec<Act<T, F>>) -> Vec<oneshot::Receiver<Answer<T, F>>>
     where
         T: Send + 'static,
         F: FnMut(&Connection) -> Done<T> + Send + 'static,
@@ -416,7 +421,10 @@ mod tests {
             }]);
             drop(db);
             for answer in answer {
-                assert_eq!(answer.await.expect("an answer").expect_err("failed").code(), "store.unavailable");
+                assert_eq!(
+                    answer.await.expect("an answer").0.expect("an outcome").expect_err("failed").code(),
+                    "store.unavailable"
+                );
             }
             assert_eq!(writer.write(insert("a".to_owned())).await, Ok(1));
         });
