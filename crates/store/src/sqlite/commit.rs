@@ -13,19 +13,19 @@ use crate::refusals;
 use crate::rows::{Rows, why};
 use crate::store::{Commit, Committed, RunRef};
 
-/// The step of a run whose standing stays: names no column of an index.
+/// The step of a run whose standing stays and whose inbox is read: names no column of an index.
 pub(super) const LEAN: &str = "UPDATE head SET seq = ?3, digest = ?4, inbox_read = ?5, updated_at = ?6, left_by = NULL,
      crashes = CASE WHEN ?7 THEN 0 ELSE crashes END
  WHERE run = ?1 AND epoch = ?2 AND seq = ?3 - 1 AND holder IS NOT NULL
-     AND (NOT ?8 OR cancel_at IS NULL OR cancel_at <= ?5) AND status = ?9 AND why = ?10";
+     AND inbox = ?5 AND status = ?8 AND why = ?9";
 
-/// A step after which the run stands elsewhere, or is let go. What follows the tenth: release, due, now.
+/// Any other: what it needs besides is at the end, intent, release, due and now.
 const FULL: &str = "UPDATE head SET seq = ?3, digest = ?4, inbox_read = ?5, updated_at = ?6, left_by = NULL,
      crashes = CASE WHEN ?7 THEN 0 WHEN ?11 THEN max(crashes - 1, 0) ELSE crashes END,
-     status = ?9, why = ?10, holder = CASE WHEN ?11 THEN NULL ELSE holder END,
+     status = ?8, why = ?9, holder = CASE WHEN ?11 THEN NULL ELSE holder END,
      due_at = CASE WHEN NOT ?11 THEN due_at WHEN inbox > ?5 THEN ?13 ELSE ?12 END
  WHERE run = ?1 AND epoch = ?2 AND seq = ?3 - 1 AND holder IS NOT NULL
-     AND (NOT ?8 OR cancel_at IS NULL OR cancel_at <= ?5)";
+     AND (NOT ?10 OR cancel_at IS NULL OR cancel_at <= ?5)";
 
 /// A transition, encoded before the connection is taken: the state itself stays with the caller.
 pub(super) struct Prepared {
@@ -129,9 +129,11 @@ impl Prepared {
 
     /// Commits it in the open transaction, or refuses it before anything changed.
     pub(super) fn apply(&self, db: &Connection, now: Timestamp) -> Done<Committed> {
-        // Most steps leave the run where it stood.
-        let is_done = (!self.release && self.step(db)? == 1) || self.move_head(db, now)? == 1;
-        if !is_done {
+        if !self.release && self.step(db)? == 1 {
+            self.rows.insert(db, &self.run)?;
+            return Ok(Committed { inbox: self.read.unsigned_abs() });
+        }
+        if self.move_head(db, now)? == 0 {
             return Err(self.refusal(db)?.into());
         }
         self.rows.insert(db, &self.run)?;
@@ -142,8 +144,8 @@ impl Prepared {
         Ok(Committed { inbox })
     }
 
+    /// The step of most commits.
     fn step(&self, db: &Connection) -> rusqlite::Result<usize> {
-        let drawn = &self.rows.drawn;
         db.prepare_cached(LEAN)?.execute(params![
             self.run.number,
             self.epoch,
@@ -151,8 +153,7 @@ impl Prepared {
             self.digest,
             self.read,
             self.at.as_micros(),
-            drawn.has_outcome,
-            drawn.has_intent,
+            self.rows.drawn.has_outcome,
             self.status.to_number(),
             self.why,
         ])
@@ -168,9 +169,9 @@ impl Prepared {
             self.read,
             self.at.as_micros(),
             drawn.has_outcome,
-            drawn.has_intent,
             self.status.to_number(),
             self.why,
+            drawn.has_intent,
             self.release,
             self.due.map(Timestamp::as_micros),
             now.as_micros(),

@@ -186,7 +186,8 @@ impl SqliteStore {
                 refused.push((place, error));
                 continue;
             }
-            let prepared = Prepared::new(&commit);
+            // Boxed: it is handed on several times.
+            let prepared = Box::new(Prepared::new(&commit));
             let clock = Arc::clone(&self.clock);
             acts.push(move |db: &Connection| prepared.apply(db, clock.wall()));
         }
@@ -242,7 +243,7 @@ impl Store for SqliteStore {
         Box::pin(async move {
             refusals::check_start(&start)?;
             self.values.take_large(&mut start.transition)?;
-            let (prepared, clock) = (PreparedStart::new(start), Arc::clone(&self.clock));
+            let (prepared, clock) = (Box::new(PreparedStart::new(start)), Arc::clone(&self.clock));
             self.change(move |db| prepared.apply(db, clock.wall())).await
         })
     }

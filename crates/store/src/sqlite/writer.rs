@@ -132,7 +132,7 @@ impl Writer {
         let shared = &self.shared;
         let mut acts: Vec<Act<T, F>> = acts.into_iter().map(|act| Act { act, outcome: None, reply: None }).collect();
         let is_same = shared.last.swap(run, Ordering::Relaxed) == run && run != 0;
-        let is_alone = is_same || shared.is_alone_after_others().await;
+        let is_alone = is_same || (shared.is_free() && shared.is_alone_after_others().await);
         if is_alone && shared.try_here(&mut acts) {
             return acts.into_iter().map(|act| act.outcome.unwrap_or_else(|| Err(ended()))).collect();
         }
@@ -157,6 +157,12 @@ impl Drop for Writer {
 }
 
 impl Shared {
+    /// Is nobody writing, and nobody waiting to?
+    fn is_free(&self) -> bool {
+        self.queued.load(Ordering::Acquire) == 0
+            && !matches!(self.db.try_lock(), Err(std::sync::TryLockError::WouldBlock))
+    }
+
     async fn is_alone_after_others(&self) -> bool {
         let polite = Polite::join(&self.polite);
         tokio::task::yield_now().await;
