@@ -86,7 +86,8 @@ pub struct Claim {
     pub epoch: u64,
     /// Claims since the last committed outcome that did not end in a release, this one not counted.
     pub crashes: u32,
-    /// When the worker before this one died: the file on which its tools' holders keep a lock while they live.
+    /// When the last worker that did something died: the file on which its tools' holders keep a lock while they live.
+    /// `None` when none of them can live any more.
     pub left_tools: Option<PathBuf>,
 }
 
@@ -212,7 +213,8 @@ pub struct ArtifactRow {
 
 /// Where runs live.
 ///
-/// Every method may fail with `store.unavailable` (locked, full, unreachable) or `store.corrupt`; after either, nothing
+/// A future may block its thread for as long as the disk takes for one sync, and one that is dropped before its end may
+/// still take effect. Every method may fail with `store.unavailable` (locked, full, unreachable) or `store.corrupt`; after either, nothing
 /// of the call is stored unless the method says otherwise, and the same call may be made again.
 pub trait Store: Send + Sync {
     /// The store's wall time: journal times and timers follow it.
@@ -287,7 +289,7 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     ///
-    /// `run.not_found`, `message.too_large`, `message.inbox_full`; nothing is stored.
+    /// `run.not_found`, `message.too_large`, `message.inbox_full`; nothing is stored. A cancel always has room.
     fn send<'a>(&'a self, run: &'a RunKey, id: &'a str, message: &'a Message) -> StoreFuture<'a, Verdict>;
 
     /// Stores bytes above the inline bound: after Ok they are durable and a transition may name them.

@@ -165,13 +165,17 @@ impl SqliteStore {
         if self.readers.read(&self.path, |db| claiming.is_idle(db))? {
             return Ok(Vec::new());
         }
-        let claimed = self.writer.write(move |db| claiming.apply(db)).await?;
+        let mut claimed = self.writer.write(move |db| claiming.apply(db)).await?;
         for id in &claimed.buried {
             self.workers.remove_files(id);
         }
         if !claimed.buried.is_empty() {
             // More may have become due than this one wanted.
             self.changes.notify();
+        }
+        for claim in &mut claimed.claims {
+            // Without the file there is nobody who holds it.
+            claim.left_tools = claim.left_tools.take().filter(|file| file.exists());
         }
         Ok(claimed.claims)
     }
