@@ -53,7 +53,7 @@ use commit::Prepared;
 use failure::Done;
 use inbox::Letter;
 use lease::Claiming;
-use log::Log;
+use log::{Cleaner, Log};
 use place::Place;
 use readers::Readers;
 use settings::Patience;
@@ -71,8 +71,9 @@ pub struct SqliteStore {
     readers: Readers,
     values: ValueFiles,
     workers: Arc<Workers>,
-    // Dropped last: both end their threads.
+    // Dropped in this order: each ends its thread, and the connection that is closed last empties the log.
     watch: Watch,
+    _cleaner: Cleaner,
     writer: Writer,
 }
 
@@ -85,7 +86,7 @@ impl SqliteStore {
     /// it, `store.network_file_system` where it would be damaged, `store.unavailable` when it can't be opened.
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
         let place = Place::prepare(path)?;
-        let (patience, log) = (Patience::default(), Log::default());
+        let (patience, log) = (Patience::default(), Arc::new(Log::default()));
         let db = open::open(&place, &patience, log.pages())?;
         let path = place.database.clone();
         let workers = Arc::new(Workers::new(place.workers()));
@@ -94,6 +95,7 @@ impl SqliteStore {
             readers: Readers::open(&path)?,
             values: ValueFiles::new(place.values()),
             watch: Watch::new(path.clone(), changes.clone(), Arc::clone(&clock), Arc::clone(&workers)),
+            _cleaner: Cleaner::start(&path, Arc::clone(&log))?,
             writer: Writer::start(db, path.clone(), patience, log)?,
             path,
             clock,

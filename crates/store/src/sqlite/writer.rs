@@ -18,7 +18,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::failure::{Done, Failure, unavailable};
-use super::log::{IDLE, Log};
+use super::log::Log;
 use super::settings::Patience;
 use super::transact::{Locked, Work, transact};
 
@@ -32,7 +32,7 @@ struct Shared {
     db: Mutex<Connection>,
     path: PathBuf,
     patience: Patience,
-    log: Log,
+    log: Arc<Log>,
     queue: Mutex<Queue>,
     /// How long the queue is, to be asked without its lock.
     queued: AtomicUsize,
@@ -91,7 +91,7 @@ impl<T: Send, F: FnMut(&Connection) -> Done<T> + Send> Queued for Act<T, F> {
 
 impl Writer {
     /// Takes the connection and starts the thread.
-    pub(super) fn start(db: Connection, path: PathBuf, patience: Patience, log: Log) -> Result<Self> {
+    pub(super) fn start(db: Connection, path: PathBuf, patience: Patience, log: Arc<Log>) -> Result<Self> {
         let shared = Arc::new(Shared {
             db: Mutex::new(db),
             path,
@@ -183,7 +183,8 @@ impl Shared {
         let mut works: Vec<&mut dyn Work> = acts.iter_mut().map(|act| act as &mut dyn Work).collect();
         let done = transact(&db, &mut works, &self.path);
         drop(db);
-        if self.log.note_commit() {
+        self.log.note_commit();
+        if self.log.is_overdue() {
             // Between its look and its wait the thread holds the lock: it is told before the one or after the other.
             drop(lock(&self.queue));
             self.arrived.notify_one();
@@ -213,7 +214,7 @@ impl Shared {
         answers
     }
 
-    /// The thread: drains the queue for as long as the store lives, and takes the checkpoints.
+    /// The thread: drains the queue for as long as the store lives, and restarts a log that has grown too long.
     fn serve(&self) {
         while self.wait() {
             let db = lock(&self.db);
@@ -238,45 +239,30 @@ impl Shared {
                 works.iter_mut().for_each(|work| work.fail(error.clone()));
             }
             works.into_iter().for_each(Queued::answer);
-            if self.log.is_overdue() {
-                self.patience.set(Patience::SHORT);
-                self.log.restart(&db);
-            }
+            self.restart_overdue(&db);
         }
     }
 
-    /// Waits until there is work; false when the store has ended. Takes a checkpoint when there is none for a while.
+    fn restart_overdue(&self, db: &Connection) {
+        if self.log.is_overdue() {
+            self.patience.set(Patience::SHORT);
+            self.log.restart(db);
+        }
+    }
+
+    /// Waits until there is work; false when the store has ended.
     fn wait(&self) -> bool {
         let mut queue = lock(&self.queue);
-        loop {
-            if !queue.works.is_empty() {
-                return true;
-            }
-            if queue.is_closed {
-                return false;
-            }
+        while queue.works.is_empty() && !queue.is_closed {
             if self.log.is_overdue() {
                 drop(queue);
-                let db = lock(&self.db);
-                self.patience.set(Patience::SHORT);
-                self.log.restart(&db);
-                drop(db);
+                self.restart_overdue(&lock(&self.db));
                 queue = lock(&self.queue);
-            } else if self.log.is_long() {
-                let (back, waited) = self.arrived.wait_timeout(queue, IDLE).unwrap_or_else(PoisonError::into_inner);
-                queue = back;
-                if waited.timed_out() && queue.works.is_empty() && self.log.is_idle() {
-                    drop(queue);
-                    if let Ok(db) = self.db.try_lock() {
-                        self.patience.set(Patience::NONE);
-                        self.log.clean(&db);
-                    }
-                    queue = lock(&self.queue);
-                }
             } else {
                 queue = self.arrived.wait(queue).unwrap_or_else(PoisonError::into_inner);
             }
         }
+        !queue.works.is_empty()
     }
 }
 
@@ -322,7 +308,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("x.db");
         std::fs::write(&path, "").expect("made");
-        let (patience, log) = (Patience::default(), Log::default());
+        let (patience, log) = (Patience::default(), Arc::new(Log::default()));
         let db = settings::writer(&path, patience.clone(), log.pages()).expect("opened");
         db.execute_batch("CREATE TABLE x (text TEXT UNIQUE)").expect("made");
         (folder, Writer::start(db, path, patience, log).expect("started"))
