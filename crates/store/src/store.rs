@@ -1,6 +1,7 @@
 //! The [`Store`] trait: small, and each method says what is true after Ok, after Err and after a crash.
 //!
-//! No transaction spans runs. "Durable" means that it survives a power loss, as far as the machine's disk keeps its word.
+//! No transaction spans runs. "Durable" means that it survives a power loss, as far as the machine's disk keeps its
+//! word.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -214,7 +215,9 @@ pub struct ArtifactRow {
 /// Where runs live.
 ///
 /// A future may block its thread for as long as the disk takes for one sync, and one that is dropped before its end may
-/// still take effect. Every method may fail with `store.unavailable` (locked, full, unreachable) or `store.corrupt`; after either, nothing
+/// still take effect.
+///
+/// Every method may fail with `store.unavailable` (locked, full, unreachable) or `store.corrupt`; after either, nothing
 /// of the call is stored unless the method says otherwise, and the same call may be made again.
 pub trait Store: Send + Sync {
     /// The store's wall time: journal times and timers follow it.
@@ -257,7 +260,8 @@ pub trait Store: Send + Sync {
     /// Commits transitions of different runs, each standing or falling alone; results in the order given.
     ///
     /// After Ok the transition is durable, with its values, snapshot, requests, effects and artifacts, and its
-    /// outcome resets the crash count. After `store.unavailable` it is not stored. After a crash it is stored whole or not at all.
+    /// outcome resets the crash count. After `store.unavailable` it is not stored. After a crash it is stored whole or
+    /// not at all.
     ///
     /// # Errors
     ///

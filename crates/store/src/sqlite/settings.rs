@@ -124,3 +124,38 @@ fn both(db: &Connection) -> rusqlite::Result<()> {
     db.pragma_update(None, "trusted_schema", 0)?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setting(db: &Connection, name: &str) -> String {
+        let value = db.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, rusqlite::types::Value>(0));
+        match value.expect("a setting") {
+            rusqlite::types::Value::Integer(number) => number.to_string(),
+            rusqlite::types::Value::Text(text) => text,
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_synced_and_checkpoints_are_our_own() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("x.db");
+        std::fs::write(&path, "").expect("made");
+        let pages = Arc::new(AtomicI32::new(0));
+        let writer = writer(&path, Patience::default(), Arc::clone(&pages)).expect("opened");
+        writer.execute_batch("CREATE TABLE x (y)").expect("made");
+        assert!(pages.load(Ordering::Relaxed) > 0, "the log's length is not told");
+        for db in [&writer, &cleaner(&path).expect("opened")] {
+            // 2 is FULL.
+            assert_eq!(setting(db, "synchronous"), "2");
+            assert_eq!(setting(db, "journal_mode"), "wal");
+            assert_eq!(setting(db, "mmap_size"), "0");
+        }
+        assert_eq!(setting(&writer, "wal_autocheckpoint"), "0");
+        assert_eq!(setting(&writer, "page_size"), "4096");
+        let reader = reader(&path).expect("opened");
+        assert!(reader.execute("INSERT INTO x VALUES (1)", []).is_err(), "a reading connection writes");
+    }
+}

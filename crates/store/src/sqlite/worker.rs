@@ -97,8 +97,8 @@ impl Workers {
         }
     }
 
-    /// Removes the files of workers that the table does not know, as a crash may leave them. One that somebody may still
-    /// use is not even tried: the try itself is a lock.
+    /// Removes the files of workers that the table does not know, as a crash may leave them. One that somebody may
+    /// still use is not even tried: the try itself is a lock.
     pub(super) fn sweep(&self, db: &Connection) -> Done<()> {
         let Ok(entries) = fs::read_dir(&self.folder) else { return Ok(()) };
         for name in entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {

@@ -1,9 +1,9 @@
 //! The one writing connection, and how it is shared: on the caller's thread when it is free, else by a thread that
 //! drains the whole queue into one transaction.
 //!
-//! Handing work to another thread costs more than the work: a lone run commits where it is called. When many runs commit
-//! at once, what queued up while the last sync ran becomes the next transaction. Nothing ever waits for company, and
-//! there is no largest batch.
+//! Handing work to another thread costs more than the work: a lone run commits where it is called. When many runs
+//! commit at once, what queued up while the last sync ran becomes the next transaction. Nothing ever waits for company,
+//! and there is no largest batch.
 //!
 //! A call blocks its thread for one sync at most. A future that is dropped may still take effect.
 
@@ -340,6 +340,7 @@ mod tests {
             let codes: Vec<_> = results.iter().map(|result| result.as_ref().map_err(Error::code)).collect();
             assert_eq!(codes, [Ok(&1), Err("store.unavailable"), Ok(&1)], "whoever has room is stored");
             assert!(results[1].as_ref().expect_err("full").next().contains("room"));
+            assert!(lock(&writer.shared.db).is_autocommit(), "a transaction is left open");
             assert_eq!(count(&writer), 2);
             pragma(&writer, "PRAGMA max_page_count = 10000");
             assert_eq!(writer.write(insert("x".repeat(100_000))).await, Ok(1));
@@ -354,6 +355,7 @@ mod tests {
             lock(&writer.shared.db).pragma_update(None, "query_only", 1).expect("set");
             let error = writer.write(insert("a".to_owned())).await.expect_err("refused");
             assert_eq!(error.code(), "store.unavailable");
+            assert!(lock(&writer.shared.db).is_autocommit(), "a transaction is left open");
             lock(&writer.shared.db).pragma_update(None, "query_only", 0).expect("set");
             assert_eq!(writer.write(insert("a".to_owned())).await, Ok(1));
         });
@@ -377,6 +379,9 @@ mod tests {
             assert_eq!(result.is_ok(), place != 7 && place <= 20, "{place}: {result:?}");
         }
         assert_eq!(count(&writer), 20);
+        // Alone, too: nothing is left open that would keep other processes from writing.
+        assert!(block_on(writer.write(insert("1".to_owned()))).is_err());
+        assert!(lock(&writer.shared.db).is_autocommit(), "a transaction is left open");
     }
 
     #[test]

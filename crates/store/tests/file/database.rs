@@ -192,6 +192,10 @@ fn an_idle_claim_writes_nothing() {
             assert_eq!(store.claim(&held.worker, want).await.expect("claimed").len(), 0);
         }
         assert_eq!(version(), before);
+        // It does not even ask for the right to write.
+        eye.execute_batch("BEGIN IMMEDIATE").expect("begun");
+        assert_eq!(store.claim(&held.worker, Want::Due(9)).await.expect("claimed").len(), 0);
+        eye.execute_batch("ROLLBACK").expect("ended");
         store.renew(&held.worker).await.expect("renewed");
         assert_ne!(version(), before, "the eye sees nothing");
     });
