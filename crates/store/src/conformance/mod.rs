@@ -3,8 +3,8 @@
 //! A test of a store makes a [`Subject`] for each of [`cases`] and runs the case on a multi-threaded tokio runtime. A
 //! case fails with a sentence; it uses no test framework, so that it can run in any.
 //!
-//! - [`script`]: small valid runs.
-//! - [`start`], [`commit`], [`tables`], [`lease`], [`death`], [`inbox`], [`verdict`], [`value`], [`listing`], [`hint`]:
+//! - `script`: small valid runs.
+//! - `start`, `commit`, `tables`, `lease`, `death`, `inbox`, `verdict`, `value`, `listing`, `hint`:
 //!   the cases.
 
 mod commit;

@@ -3,11 +3,11 @@
 //! It keeps nothing beyond its process. Workers die only by [`MemoryStore::kill`], which stands for the death of their
 //! process, or by a lease that ran out while another worker claimed.
 //!
-//! - [`state`]: what is held.
-//! - [`commit`]: starts and transitions.
-//! - [`lease`]: workers, claims, releases.
-//! - [`inbox`]: words to a run.
-//! - [`read`]: loading and listing.
+//! - `state`: what is held.
+//! - `commit`: starts and transitions.
+//! - `lease`: workers, claims, releases.
+//! - `inbox`: words to a run.
+//! - `read`: loading and listing.
 
 mod commit;
 mod inbox;

@@ -4,14 +4,14 @@
 //! worker lives. Reads and writes happen on the caller's thread where that is possible, and take as long as the disk
 //! takes for one sync; no lock is held across an await.
 //!
-//! - [`place`], [`open`], [`settings`], [`migrate`]: getting at a store.
-//! - [`writer`], [`transact`], [`log`]: the one writing connection, its transactions, its write-ahead log.
-//! - [`readers`]: reading connections.
-//! - [`start`], [`commit`], [`snapshot`], [`inbox`]: what is written.
-//! - [`worker`], [`lease`]: who may advance a run.
-//! - [`load`], [`list`], [`value`]: what is read.
-//! - [`watch`]: hints from other processes.
-//! - [`row`], [`pack`], [`failure`]: columns, packed columns, errors.
+//! - `place`, `open`, `settings`, `migrate`: getting at a store.
+//! - `writer`, `transact`, `log`: the one writing connection, its transactions, its write-ahead log.
+//! - `readers`: reading connections.
+//! - `start`, `commit`, `snapshot`, `inbox`: what is written.
+//! - `worker`, `lease`: who may advance a run.
+//! - `load`, `list`, `value`: what is read.
+//! - `watch`: hints from other processes.
+//! - `row`, `pack`, `failure`: columns, packed columns, errors.
 
 mod commit;
 mod failure;
