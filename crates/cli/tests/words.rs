@@ -128,10 +128,10 @@ fn errors_have_codes_and_a_next_step() {
     }
     world.lodestep(&["run", &agent]).exits(3);
     for (words, code, named) in [
-        (vec!["show", "zzzz"], 1, "run.not_found"),
+        (vec!["show", "uuuu"], 1, "run.not_found"),
         (vec!["approve", "ffffffffff"], 1, "request.not_found"),
         (vec!["approve", "not-hex"], 1, "request.not_found"),
-        (vec!["resolve", "0", "9", "--retry"], 1, "run.not_found"),
+        (vec!["resolve", "uuuu", "9", "--retry"], 1, "run.not_found"),
         (vec!["ls", "--status", "sleeping"], 2, "usage.status"),
     ] {
         let said = world.lodestep(&words).exits(code);

@@ -23,8 +23,8 @@ impl Loaded {
     ///
     /// # Errors
     ///
-    /// `store.undecodable`, `store.newer_format` or `run.illegal_event` for the bytes; `store.corrupt` when the chain does not
-    /// end where the head says: the state is never taken from an older point in silence.
+    /// `store.undecodable`, `store.newer_format` or `run.illegal_event` for the bytes; `store.corrupt` when the chain
+    /// does not end where the head says: the state is never taken from an older point in silence.
     pub fn checkpoint(&self) -> Result<Checkpoint> {
         let (mut checkpoint, rest) = match (&self.snapshot, self.tail.split_first()) {
             (Some(bytes), _) => (Checkpoint::from_bytes(bytes)?, self.tail.as_slice()),

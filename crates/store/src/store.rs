@@ -1,6 +1,7 @@
 //! The [`Store`] trait: small, and each method says what is true after Ok, after Err and after a crash.
 //!
-//! No transaction spans runs. "Durable" means that it survives a power loss, as far as the machine's disk keeps its word.
+//! No transaction spans runs. "Durable" means that it survives a power loss, as far as the machine's disk keeps its
+//! word.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -86,7 +87,8 @@ pub struct Claim {
     pub epoch: u64,
     /// Claims since the last committed outcome that did not end in a release, this one not counted.
     pub crashes: u32,
-    /// When the worker before this one died: the file on which its tools' holders keep a lock while they live.
+    /// When the last worker that did something died: the file on which its tools' holders keep a lock while they live.
+    /// `None` when none of them can live any more.
     pub left_tools: Option<PathBuf>,
 }
 
@@ -212,6 +214,9 @@ pub struct ArtifactRow {
 
 /// Where runs live.
 ///
+/// A future may block its thread for as long as the disk takes for one sync, and one that is dropped before its end may
+/// still take effect.
+///
 /// Every method may fail with `store.unavailable` (locked, full, unreachable) or `store.corrupt`; after either, nothing
 /// of the call is stored unless the method says otherwise, and the same call may be made again.
 pub trait Store: Send + Sync {
@@ -255,7 +260,8 @@ pub trait Store: Send + Sync {
     /// Commits transitions of different runs, each standing or falling alone; results in the order given.
     ///
     /// After Ok the transition is durable, with its values, snapshot, requests, effects and artifacts, and its
-    /// outcome resets the crash count. After `store.unavailable` it is not stored. After a crash it is stored whole or not at all.
+    /// outcome resets the crash count. After `store.unavailable` it is not stored. After a crash it is stored whole or
+    /// not at all.
     ///
     /// # Errors
     ///
@@ -287,7 +293,7 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     ///
-    /// `run.not_found`, `message.too_large`, `message.inbox_full`; nothing is stored.
+    /// `run.not_found`, `message.too_large`, `message.inbox_full`; nothing is stored. A cancel always has room.
     fn send<'a>(&'a self, run: &'a RunKey, id: &'a str, message: &'a Message) -> StoreFuture<'a, Verdict>;
 
     /// Stores bytes above the inline bound: after Ok they are durable and a transition may name them.

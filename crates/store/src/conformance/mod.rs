@@ -1,7 +1,7 @@
 //! The conformance suite: what the trait promises, as cases that any store can be put through.
 //!
-//! A test of a store makes a [`Subject`] for each of [`cases`] and runs the case on a multi-threaded tokio runtime. A case
-//! fails with a sentence; it uses no test framework, so that it can run in any.
+//! A test of a store makes a [`Subject`] for each of [`cases`] and runs the case on a multi-threaded tokio runtime. A
+//! case fails with a sentence; it uses no test framework, so that it can run in any.
 //!
 //! - `script`: small valid runs.
 //! - `start`, `commit`, `tables`, `lease`, `death`, `inbox`, `verdict`, `value`, `listing`, `hint`:

@@ -1,9 +1,9 @@
 //! A transition's rows. The guard is the condition of the first statement: when it changes nothing, that one commit is
 //! refused, and the others of its transaction stand.
 
-use lodestep_core::rules::standing::Standing;
+use lodestep_core::rules::standing::{Standing, Status};
 use lodestep_core::{Error, Timestamp, Transition};
-use rusqlite::{Connection, OptionalExtension, named_params, params};
+use rusqlite::{Connection, params};
 
 use super::failure::Done;
 use super::pack::{pack, pack_values};
@@ -13,37 +13,38 @@ use crate::refusals;
 use crate::rows::{Rows, why};
 use crate::store::{Commit, Committed, RunRef};
 
-/// The step of a run whose standing stays: names no column of an index.
-pub(super) const LEAN: &str = "UPDATE head SET seq = :seq, digest = :digest, inbox_read = :read, updated_at = :at,
-     left_by = NULL, crashes = CASE WHEN :outcome THEN 0 ELSE crashes END
- WHERE run = :run AND epoch = :epoch AND seq = :seq - 1 AND holder IS NOT NULL
-     AND (NOT :intent OR cancel_at IS NULL OR cancel_at <= :read)
-     AND status = :status AND why = :why
- RETURNING inbox";
+/// The step of a run whose standing stays and whose inbox is read: names no column of an index.
+pub(super) const LEAN: &str = "UPDATE head SET seq = ?3, digest = ?4, inbox_read = ?5, updated_at = ?6, left_by = NULL,
+     crashes = CASE WHEN ?7 THEN 0 ELSE crashes END
+ WHERE run = ?1 AND epoch = ?2 AND seq = ?3 - 1 AND holder IS NOT NULL
+     AND inbox = ?5 AND status = ?8 AND why = ?9";
 
-/// A step after which the run stands elsewhere, or is let go.
-const FULL: &str = "UPDATE head SET seq = :seq, digest = :digest, inbox_read = :read, updated_at = :at,
-     left_by = NULL, status = :status, why = :why,
-     crashes = CASE WHEN :outcome THEN 0 WHEN :release THEN max(crashes - 1, 0) ELSE crashes END,
-     holder = CASE WHEN :release THEN NULL ELSE holder END,
-     due_at = CASE WHEN NOT :release THEN due_at WHEN inbox > :read THEN :now ELSE :due END
- WHERE run = :run AND epoch = :epoch AND seq = :seq - 1 AND holder IS NOT NULL
-     AND (NOT :intent OR cancel_at IS NULL OR cancel_at <= :read)
- RETURNING inbox";
+/// Any other: what it needs besides is at the end, intent, release, due and now.
+const FULL: &str = "UPDATE head SET seq = ?3, digest = ?4, inbox_read = ?5, updated_at = ?6, left_by = NULL,
+     crashes = CASE WHEN ?7 THEN 0 WHEN ?11 THEN max(crashes - 1, 0) ELSE crashes END,
+     status = ?8, why = ?9, holder = CASE WHEN ?11 THEN NULL ELSE holder END,
+     due_at = CASE WHEN NOT ?11 THEN due_at WHEN inbox > ?5 THEN ?13 ELSE ?12 END
+ WHERE run = ?1 AND epoch = ?2 AND seq = ?3 - 1 AND holder IS NOT NULL
+     AND (NOT ?10 OR cancel_at IS NULL OR cancel_at <= ?5)";
 
-/// A transition, encoded before the connection is taken.
+/// A transition, encoded before the connection is taken: the state itself stays with the caller.
 pub(super) struct Prepared {
-    pub(super) run: RunRef,
-    epoch: u64,
-    standing: Standing,
+    run: RunRef,
+    epoch: i64,
+    read: i64,
+    at: Timestamp,
+    digest: [u8; 32],
+    status: Status,
     why: String,
+    due: Option<Timestamp>,
     release: bool,
-    pub(super) rows: RowsOf,
+    rows: RowsOf,
 }
 
 /// What a transition adds to the tables beside the head.
 pub(super) struct RowsOf {
-    pub(super) transition: Transition,
+    seq: i64,
+    envelope: Vec<u8>,
     drawn: Rows,
     values: Vec<u8>,
     transcript: Option<Vec<u8>>,
@@ -52,21 +53,22 @@ pub(super) struct RowsOf {
 
 impl RowsOf {
     /// Encodes; the transition's values are all short enough for its row.
-    pub(super) fn encode(transition: Transition, transcript: Option<&[u8]>, snapshot: bool) -> Self {
+    pub(super) fn encode(transition: &Transition, transcript: Option<&[u8]>, snapshot: bool) -> Self {
         Self {
-            drawn: Rows::of(&transition),
+            seq: signed(transition.checkpoint.seq),
+            envelope: transition.envelope.clone(),
+            drawn: Rows::of(transition),
             values: pack_values(&transition.values),
             transcript: transcript.map(pack),
             snapshot: snapshot.then(|| Snapshot::of(&transition.checkpoint)),
-            transition,
         }
     }
 
     /// Inserts everything but the head.
     pub(super) fn insert(&self, db: &Connection, run: &RunRef) -> Done<()> {
-        let seq = signed(self.transition.checkpoint.seq);
+        let seq = self.seq;
         db.prepare_cached("INSERT INTO journal (run, seq, envelope, vals, transcript) VALUES (?, ?, ?, ?, ?)")?
-            .execute(params![run.number, seq, self.transition.envelope, self.values, self.transcript])?;
+            .execute(params![run.number, seq, self.envelope, self.values, self.transcript])?;
         for effect in &self.drawn.effects {
             db.prepare_cached("INSERT OR IGNORE INTO effect (run, same, ordinal, seq) VALUES (?, ?, ?, ?)")?
                 .execute(params![run.number, effect.same.as_bytes(), effect.ordinal.0, signed(effect.seq)])?;
@@ -108,85 +110,79 @@ impl RowsOf {
 }
 
 impl Prepared {
-    pub(super) fn new(commit: Commit) -> Self {
+    pub(super) fn new(commit: &Commit) -> Self {
+        let after = &commit.transition.checkpoint;
+        let Standing { status, due, .. } = commit.standing;
         Self {
-            run: commit.run,
-            epoch: commit.epoch,
+            run: commit.run.clone(),
+            epoch: signed(commit.epoch),
+            read: signed(after.inbox),
+            at: after.at,
+            digest: *after.head.as_bytes(),
+            status,
             why: why(&commit.standing),
-            standing: commit.standing,
+            due,
             release: commit.release,
-            rows: RowsOf::encode(commit.transition, commit.transcript.as_deref(), commit.snapshot),
+            rows: RowsOf::encode(&commit.transition, commit.transcript.as_deref(), commit.snapshot),
         }
     }
 
     /// Commits it in the open transaction, or refuses it before anything changed.
     pub(super) fn apply(&self, db: &Connection, now: Timestamp) -> Done<Committed> {
-        let inbox = match self.step(db)? {
-            Some(inbox) => inbox,
-            None => match self.move_head(db, now)? {
-                Some(inbox) => inbox,
-                None => return Err(self.refusal(db)?.into()),
-            },
-        };
+        if !self.release && self.step(db)? == 1 {
+            self.rows.insert(db, &self.run)?;
+            return Ok(Committed { inbox: self.read.unsigned_abs() });
+        }
+        if self.move_head(db, now)? == 0 {
+            return Err(self.refusal(db)?.into());
+        }
         self.rows.insert(db, &self.run)?;
+        // RETURNING would make a temporary table for each commit.
+        let inbox = db
+            .prepare_cached("SELECT inbox FROM head WHERE run = ?")?
+            .query_row([self.run.number], |row| unsigned(row, 0))?;
         Ok(Committed { inbox })
     }
 
-    /// The plain step, for a run that stands where it stood.
-    fn step(&self, db: &Connection) -> rusqlite::Result<Option<u64>> {
-        if self.release {
-            return Ok(None);
-        }
-        let after = &self.rows.transition.checkpoint;
-        db.prepare_cached(LEAN)?
-            .query_row(
-                named_params! {
-                    ":run": self.run.number,
-                    ":epoch": signed(self.epoch),
-                    ":seq": signed(after.seq),
-                    ":digest": after.head.as_bytes(),
-                    ":read": signed(after.inbox),
-                    ":at": after.at.as_micros(),
-                    ":outcome": self.rows.drawn.has_outcome,
-                    ":intent": self.rows.drawn.has_intent,
-                    ":status": self.standing.status.to_number(),
-                    ":why": self.why,
-                },
-                |row| unsigned(row, 0),
-            )
-            .optional()
+    /// The step of most commits.
+    fn step(&self, db: &Connection) -> rusqlite::Result<usize> {
+        db.prepare_cached(LEAN)?.execute(params![
+            self.run.number,
+            self.epoch,
+            self.rows.seq,
+            self.digest,
+            self.read,
+            self.at.as_micros(),
+            self.rows.drawn.has_outcome,
+            self.status.to_number(),
+            self.why,
+        ])
     }
 
-    fn move_head(&self, db: &Connection, now: Timestamp) -> rusqlite::Result<Option<u64>> {
-        let after = &self.rows.transition.checkpoint;
-        db.prepare_cached(FULL)?
-            .query_row(
-                named_params! {
-                    ":run": self.run.number,
-                    ":epoch": signed(self.epoch),
-                    ":seq": signed(after.seq),
-                    ":digest": after.head.as_bytes(),
-                    ":read": signed(after.inbox),
-                    ":at": after.at.as_micros(),
-                    ":outcome": self.rows.drawn.has_outcome,
-                    ":intent": self.rows.drawn.has_intent,
-                    ":status": self.standing.status.to_number(),
-                    ":why": self.why,
-                    ":release": self.release,
-                    ":due": self.standing.due.map(Timestamp::as_micros),
-                    ":now": now.as_micros(),
-                },
-                |row| unsigned(row, 0),
-            )
-            .optional()
+    fn move_head(&self, db: &Connection, now: Timestamp) -> rusqlite::Result<usize> {
+        let drawn = &self.rows.drawn;
+        db.prepare_cached(FULL)?.execute(params![
+            self.run.number,
+            self.epoch,
+            self.rows.seq,
+            self.digest,
+            self.read,
+            self.at.as_micros(),
+            drawn.has_outcome,
+            self.status.to_number(),
+            self.why,
+            drawn.has_intent,
+            self.release,
+            self.due.map(Timestamp::as_micros),
+            now.as_micros(),
+        ])
     }
 
     /// Why the guard held it back.
     fn refusal(&self, db: &Connection) -> Done<Error> {
-        let after = &self.rows.transition.checkpoint;
         let holds = db
             .prepare_cached("SELECT 1 FROM head WHERE run = ? AND epoch = ? AND seq = ? - 1 AND holder IS NOT NULL")?
-            .exists(params![self.run.number, signed(self.epoch), signed(after.seq)])?;
+            .exists(params![self.run.number, self.epoch, self.rows.seq])?;
         let key = &self.run.key;
         Ok(if holds { refusals::cancel_unread(key) } else { refusals::lease_lost(key) })
     }

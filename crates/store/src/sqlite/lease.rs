@@ -1,6 +1,5 @@
 //! Claims and releases.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use lodestep_core::{RunKey, Timestamp};
@@ -90,7 +89,7 @@ impl Claiming {
         let epoch = due.epoch + 1;
         db.prepare_cached("UPDATE head SET epoch = ?, crashes = crashes + 1, due_at = NULL, holder = ? WHERE run = ?")?
             .execute(params![signed(epoch), self.worker.0, due.run.number])?;
-        let left_tools = due.left_by.map(|id| self.workers.tools_file(&id)).filter(|path: &PathBuf| path.exists());
+        let left_tools = due.left_by.map(|id| self.workers.tools_file(&id));
         Ok(Claim { run: due.run, epoch, crashes: due.crashes, left_tools })
     }
 }

@@ -6,13 +6,12 @@
 use std::sync::Arc;
 
 use lodestep_core::rules::standing::Status;
-use lodestep_core::{Ordinal, RunKey};
+use lodestep_core::{Digest, Ordinal, RunId, RunKey};
 use rusqlite::{Connection, Row, params};
 
 use super::failure::Done;
 use super::row::{at_most, digest, find_run, from_end, run_columns, run_id, run_row};
 use crate::store::{Filter, RequestRow, RunRef, RunRow};
-use lodestep_core::RunId;
 
 /// An agent of so many runs or more is looked for among the statuses instead.
 const MANY_RUNS: i64 = 2_000;
@@ -134,7 +133,7 @@ fn bounds(start: &str) -> Option<([u8; 32], [u8; 32])> {
     }
     let filled = |digit: char| {
         let hex: String = start.chars().chain(std::iter::repeat(digit)).take(64).collect();
-        lodestep_core::Digest::from_hex(&hex).map(|digest| *digest.as_bytes())
+        Digest::from_hex(&hex).map(|digest| *digest.as_bytes())
     };
     Some((filled('0')?, filled('f')?))
 }

@@ -1,19 +1,25 @@
-//! The write-ahead log's length: when its pages are moved into the database.
+//! The write-ahead log's length, and when its pages are moved into the database.
 //!
-//! A checkpoint costs milliseconds, and dominates the slowest commits when it is taken in their way. So it is taken
-//! when nothing was written for a moment and the log is worth it. A log that has grown to its cap, because there never
-//! was such a moment, is restarted before anything else is written. Both on the writing connection: beside a busy
-//! writer, a checkpoint on another connection never catches up.
+//! A checkpoint costs milliseconds, and dominates the slowest commits when it is taken in their way. So one is taken
+//! beside them, by a thread and a connection of its own, when nothing was written for a moment and the log is worth it.
+//! Beside a busy writer that would never catch up: a log that has grown to its cap, because there never was such a
+//! moment, is restarted on the writing connection before anything else is written.
 
-use std::sync::Arc;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
+use lodestep_core::Result;
 use rusqlite::Connection;
 use rusqlite::wal::CheckpointMode;
 
+use super::failure::{explain, unavailable};
+use super::settings;
+
 /// Nothing was written for so long: the writer is idle.
-pub(super) const IDLE: Duration = Duration::from_millis(15);
+const IDLE: Duration = Duration::from_millis(15);
 
 /// About 2 MiB: worth a checkpoint.
 const LONG_PAGES: i32 = 500;
@@ -21,7 +27,7 @@ const LONG_PAGES: i32 = 500;
 /// About 16 MiB: no commit before a checkpoint.
 const MOST_PAGES: i32 = 4_000;
 
-/// The log of one connection.
+/// The log of one store's writing connection.
 pub(super) struct Log {
     /// How long it was after the last commit of this connection; SQLite tells.
     pages: Arc<AtomicI32>,
@@ -29,12 +35,12 @@ pub(super) struct Log {
     /// that not every commit tries in vain.
     cap: AtomicI32,
     commits: AtomicU64,
-    /// The number of commits when idleness was last asked for.
-    asked: AtomicU64,
-    /// The number of commits at the last checkpoint that could not be finished.
-    tried: AtomicU64,
-    /// Does the writer know that the log is long?
+    /// Does the cleaner know that the log is long?
     told: AtomicBool,
+    is_closed: Mutex<bool>,
+    woken: Condvar,
+    /// Held during a checkpoint: SQLite would refuse a second one at once, and the log would outgrow its cap.
+    checkpointing: Mutex<()>,
 }
 
 impl Default for Log {
@@ -42,10 +48,11 @@ impl Default for Log {
         Self {
             pages: Arc::default(),
             cap: AtomicI32::new(MOST_PAGES),
-            commits: AtomicU64::new(1),
-            asked: AtomicU64::new(0),
-            tried: AtomicU64::new(0),
+            commits: AtomicU64::new(0),
             told: AtomicBool::new(false),
+            is_closed: Mutex::new(false),
+            woken: Condvar::new(),
+            checkpointing: Mutex::new(()),
         }
     }
 }
@@ -56,35 +63,26 @@ impl Log {
         Arc::clone(&self.pages)
     }
 
-    /// Counts a commit; true when the writer should look, because the log has just become long or is overdue.
-    pub(super) fn note_commit(&self) -> bool {
+    /// Counts a commit, and wakes the cleaner when the log has become long.
+    pub(super) fn note_commit(&self) {
         self.commits.fetch_add(1, Ordering::Relaxed);
-        self.is_overdue() || (self.is_long() && !self.told.swap(true, Ordering::Relaxed))
+        if self.is_long() && !self.told.swap(true, Ordering::Relaxed) {
+            // Between its look and its wait the cleaner holds the lock: it is told before the one or after the other.
+            drop(self.lock());
+            self.woken.notify_all();
+        }
     }
 
     pub(super) fn is_overdue(&self) -> bool {
         self.pages.load(Ordering::Relaxed) > self.cap.load(Ordering::Relaxed)
     }
 
-    /// Is a checkpoint worth while, and can it come to more than the last one?
-    pub(super) fn is_long(&self) -> bool {
-        let is_new = self.commits.load(Ordering::Relaxed) != self.tried.load(Ordering::Relaxed);
-        is_new && self.pages.load(Ordering::Relaxed) > LONG_PAGES
+    fn is_long(&self) -> bool {
+        self.pages.load(Ordering::Relaxed) > LONG_PAGES
     }
 
-    /// Was nothing committed since this was last asked?
-    pub(super) fn is_idle(&self) -> bool {
-        let commits = self.commits.load(Ordering::Relaxed);
-        self.asked.swap(commits, Ordering::Relaxed) == commits
-    }
-
-    /// A checkpoint that waits for nobody.
-    pub(super) fn clean(&self, db: &Connection) {
-        self.checkpoint(db, CheckpointMode::PASSIVE);
-        self.tried.store(self.commits.load(Ordering::Relaxed), Ordering::Relaxed);
-    }
-
-    /// A checkpoint after which the log begins anew. Waits a little for readers of an old state.
+    /// A checkpoint on the writing connection, after which the log begins anew. Waits a little for readers of an old
+    /// state.
     pub(super) fn restart(&self, db: &Connection) {
         if self.checkpoint(db, CheckpointMode::RESTART) {
             self.cap.store(MOST_PAGES, Ordering::Relaxed);
@@ -97,11 +95,66 @@ impl Log {
     /// True when the whole log is in the database. A failure is no matter: the log holds everything, and the next
     /// commit says what is wrong.
     fn checkpoint(&self, db: &Connection, mode: CheckpointMode) -> bool {
-        self.told.store(false, Ordering::Relaxed);
+        let _alone = self.checkpointing.lock().unwrap_or_else(PoisonError::into_inner);
         let is_whole = matches!(db.wal_checkpoint_v2(None::<&str>, mode), Ok((length, moved)) if length == moved);
         if is_whole {
             self.pages.store(0, Ordering::Relaxed);
         }
         is_whole
+    }
+
+    /// The cleaner's thread: a checkpoint that waits for nobody, whenever a long log is let be for a moment.
+    fn clean(&self, db: &Connection) {
+        let mut seen = 0;
+        let mut is_closed = self.lock();
+        while !*is_closed {
+            if !self.told.load(Ordering::Relaxed) {
+                is_closed = self.woken.wait(is_closed).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            is_closed = self.woken.wait_timeout(is_closed, IDLE).unwrap_or_else(PoisonError::into_inner).0;
+            let commits = self.commits.load(Ordering::Relaxed);
+            if std::mem::replace(&mut seen, commits) != commits || *is_closed {
+                continue;
+            }
+            drop(is_closed);
+            // What is left of it by a reader, or by a commit beside it, is for the next time that it is long.
+            self.told.store(false, Ordering::Relaxed);
+            self.checkpoint(db, CheckpointMode::PASSIVE);
+            is_closed = self.lock();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, bool> {
+        self.is_closed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The thread that keeps a log short. Dropping it ends the thread.
+pub(super) struct Cleaner {
+    log: Arc<Log>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Cleaner {
+    pub(super) fn start(path: &Path, log: Arc<Log>) -> Result<Self> {
+        let db = settings::cleaner(path).map_err(|error| explain(&error, path))?;
+        let cleaned = Arc::clone(&log);
+        let thread = std::thread::Builder::new()
+            .name("lodestep-log".to_owned())
+            .spawn(move || cleaned.clean(&db))
+            .map_err(|error| unavailable(format!("no thread can be started: {error}"), "end other programs"))?;
+        Ok(Self { log, thread: Some(thread) })
+    }
+}
+
+impl Drop for Cleaner {
+    fn drop(&mut self) {
+        *self.log.lock() = true;
+        self.log.woken.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // It has nothing to tell.
+            let _ = thread.join();
+        }
     }
 }

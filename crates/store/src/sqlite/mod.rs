@@ -53,7 +53,7 @@ use commit::Prepared;
 use failure::Done;
 use inbox::Letter;
 use lease::Claiming;
-use log::Log;
+use log::{Cleaner, Log};
 use place::Place;
 use readers::Readers;
 use settings::Patience;
@@ -71,8 +71,9 @@ pub struct SqliteStore {
     readers: Readers,
     values: ValueFiles,
     workers: Arc<Workers>,
-    // Dropped last: both end their threads.
+    // Dropped in this order: each ends its thread, and the connection that is closed last empties the log.
     watch: Watch,
+    _cleaner: Cleaner,
     writer: Writer,
 }
 
@@ -85,7 +86,7 @@ impl SqliteStore {
     /// it, `store.network_file_system` where it would be damaged, `store.unavailable` when it can't be opened.
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
         let place = Place::prepare(path)?;
-        let (patience, log) = (Patience::default(), Log::default());
+        let (patience, log) = (Patience::default(), Arc::new(Log::default()));
         let db = open::open(&place, &patience, log.pages())?;
         let path = place.database.clone();
         let workers = Arc::new(Workers::new(place.workers()));
@@ -94,6 +95,7 @@ impl SqliteStore {
             readers: Readers::open(&path)?,
             values: ValueFiles::new(place.values()),
             watch: Watch::new(path.clone(), changes.clone(), Arc::clone(&clock), Arc::clone(&workers)),
+            _cleaner: Cleaner::start(&path, Arc::clone(&log))?,
             writer: Writer::start(db, path.clone(), patience, log)?,
             path,
             clock,
@@ -165,13 +167,17 @@ impl SqliteStore {
         if self.readers.read(&self.path, |db| claiming.is_idle(db))? {
             return Ok(Vec::new());
         }
-        let claimed = self.writer.write(move |db| claiming.apply(db)).await?;
+        let mut claimed = self.writer.write(move |db| claiming.apply(db)).await?;
         for id in &claimed.buried {
             self.workers.remove_files(id);
         }
         if !claimed.buried.is_empty() {
             // More may have become due than this one wanted.
             self.changes.notify();
+        }
+        for claim in &mut claimed.claims {
+            // Without the file there is nobody who holds it.
+            claim.left_tools = claim.left_tools.take().filter(|file| file.exists());
         }
         Ok(claimed.claims)
     }
@@ -186,7 +192,8 @@ impl SqliteStore {
                 refused.push((place, error));
                 continue;
             }
-            let prepared = Prepared::new(commit);
+            // Boxed: it is handed on several times.
+            let prepared = Box::new(Prepared::new(&commit));
             let clock = Arc::clone(&self.clock);
             acts.push(move |db: &Connection| prepared.apply(db, clock.wall()));
         }
@@ -242,7 +249,7 @@ impl Store for SqliteStore {
         Box::pin(async move {
             refusals::check_start(&start)?;
             self.values.take_large(&mut start.transition)?;
-            let (prepared, clock) = (PreparedStart::new(start), Arc::clone(&self.clock));
+            let (prepared, clock) = (Box::new(PreparedStart::new(start)), Arc::clone(&self.clock));
             self.change(move |db| prepared.apply(db, clock.wall())).await
         })
     }

@@ -64,6 +64,32 @@ pub(super) fn writer(path: &Path, patience: Patience, pages: Arc<AtomicI32>) -> 
             Some(format!("its journal mode stays {mode}")),
         ));
     }
+    durable(&db)?;
+    // 0 would cut the log at each restart and grow it again, for a third of the speed.
+    db.query_row("PRAGMA journal_size_limit = 8388608", [], |_| Ok(()))?;
+    // 16 MiB: the heads of about 100,000 runs stay in memory.
+    db.pragma_update(None, "cache_size", -16_384)?;
+    // Checkpoints are taken when the writer is idle, not in the middle of somebody's commit. Before the hook: this
+    // setting is one itself.
+    db.query_row("PRAGMA wal_autocheckpoint = 0", [], |_| Ok(()))?;
+    db.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, length: i32| {
+        pages.store(length, Ordering::Relaxed);
+        Ok(())
+    }))?;
+    Ok(db)
+}
+
+/// A connection that only moves pages from the log into the database.
+pub(super) fn cleaner(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(path, flags)?;
+    db.busy_timeout(Duration::ZERO)?;
+    both(&db)?;
+    durable(&db)?;
+    Ok(db)
+}
+
+fn durable(db: &Connection) -> rusqlite::Result<()> {
     // FULL: what is acknowledged survives a power loss. NORMAL would lose the last commits.
     db.pragma_update(None, "synchronous", "FULL")?;
     if cfg!(target_os = "macos") {
@@ -71,17 +97,7 @@ pub(super) fn writer(path: &Path, patience: Patience, pages: Arc<AtomicI32>) -> 
         db.pragma_update(None, "fullfsync", 1)?;
         db.pragma_update(None, "checkpoint_fullfsync", 1)?;
     }
-    // 0 would cut the log at each restart and grow it again, for a third of the speed.
-    db.query_row("PRAGMA journal_size_limit = 8388608", [], |_| Ok(()))?;
-    // 16 MiB: the heads of about 100,000 runs stay in memory.
-    db.pragma_update(None, "cache_size", -16_384)?;
-    // Checkpoints are taken when the writer is idle, not in the middle of somebody's commit.
-    db.query_row("PRAGMA wal_autocheckpoint = 0", [], |_| Ok(()))?;
-    db.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, length: i32| {
-        pages.store(length, Ordering::Relaxed);
-        Ok(())
-    }))?;
-    Ok(db)
+    Ok(())
 }
 
 /// A reading connection: it can't change anything, whatever it is told.
@@ -93,6 +109,7 @@ pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     Ok(db)
 }
 
+/// What all connections have in common.
 fn both(db: &Connection) -> rusqlite::Result<()> {
     db.set_prepared_statement_cache_capacity(STATEMENTS);
     // Without it a statement is parsed and planned anew whenever another value is bound that its plan looked at.
@@ -106,4 +123,39 @@ fn both(db: &Connection) -> rusqlite::Result<()> {
     db.pragma_update(None, "cell_size_check", 1)?;
     db.pragma_update(None, "trusted_schema", 0)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setting(db: &Connection, name: &str) -> String {
+        let value = db.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, rusqlite::types::Value>(0));
+        match value.expect("a setting") {
+            rusqlite::types::Value::Integer(number) => number.to_string(),
+            rusqlite::types::Value::Text(text) => text,
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_synced_and_checkpoints_are_our_own() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("x.db");
+        std::fs::write(&path, "").expect("made");
+        let pages = Arc::new(AtomicI32::new(0));
+        let writer = writer(&path, Patience::default(), Arc::clone(&pages)).expect("opened");
+        writer.execute_batch("CREATE TABLE x (y)").expect("made");
+        assert!(pages.load(Ordering::Relaxed) > 0, "the log's length is not told");
+        for db in [&writer, &cleaner(&path).expect("opened")] {
+            // 2 is FULL.
+            assert_eq!(setting(db, "synchronous"), "2");
+            assert_eq!(setting(db, "journal_mode"), "wal");
+            assert_eq!(setting(db, "mmap_size"), "0");
+        }
+        assert_eq!(setting(&writer, "wal_autocheckpoint"), "0");
+        assert_eq!(setting(&writer, "page_size"), "4096");
+        let reader = reader(&path).expect("opened");
+        assert!(reader.execute("INSERT INTO x VALUES (1)", []).is_err(), "a reading connection writes");
+    }
 }

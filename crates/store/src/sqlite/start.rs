@@ -20,9 +20,9 @@ pub(super) struct PreparedStart {
 }
 
 impl PreparedStart {
-    /// The transition is moved out of the start and encoded; its values are all short enough for its row.
+    /// Encodes; its transition's values are all short enough for its row.
     pub(super) fn new(start: StartRun) -> Self {
-        let rows = RowsOf::encode(start.transition.clone(), None, false);
+        let rows = RowsOf::encode(&start.transition, None, false);
         Self { start, rows }
     }
 

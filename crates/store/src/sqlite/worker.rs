@@ -97,20 +97,20 @@ impl Workers {
         }
     }
 
-    /// Removes the files of workers that the table does not know, as a crash may leave them.
+    /// Removes the files of workers that the table does not know, as a crash may leave them. One that somebody may
+    /// still use is not even tried: the try itself is a lock.
     pub(super) fn sweep(&self, db: &Connection) -> Done<()> {
         let Ok(entries) = fs::read_dir(&self.folder) else { return Ok(()) };
         for name in entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
-            let Some((id, kind)) = name.split_once('.') else { continue };
+            let Some((id, "lock" | "tools")) = name.split_once('.') else { continue };
+            // left_by has no index: the second half is looked at for a dead worker's file only.
             let named = "SELECT 1 FROM worker WHERE id = ?1 UNION ALL SELECT 1 FROM head WHERE left_by = ?1";
-            let is_known = self.own().contains_key(id);
-            // left_by has no index, and files without a worker are rare: ask the small table first.
-            if is_known || kind == "new" || !is_free(&self.folder.join(&name), FlockOperation::NonBlockingLockExclusive)
-            {
+            if self.own().contains_key(id) || db.prepare_cached(named)?.exists([id])? {
                 continue;
             }
-            if !db.prepare_cached(named)?.exists([id])? {
-                let _ = fs::remove_file(self.folder.join(&name));
+            let file = self.folder.join(&name);
+            if is_free(&file, FlockOperation::NonBlockingLockExclusive) {
+                let _ = fs::remove_file(file);
             }
         }
         Ok(())

@@ -1,9 +1,9 @@
 //! The one writing connection, and how it is shared: on the caller's thread when it is free, else by a thread that
 //! drains the whole queue into one transaction.
 //!
-//! Handing work to another thread costs more than the work: a lone run commits where it is called. When many runs commit
-//! at once, what queued up while the last sync ran becomes the next transaction. Nothing ever waits for company, and
-//! there is no largest batch.
+//! Handing work to another thread costs more than the work: a lone run commits where it is called. When many runs
+//! commit at once, what queued up while the last sync ran becomes the next transaction. Nothing ever waits for company,
+//! and there is no largest batch.
 //!
 //! A call blocks its thread for one sync at most. A future that is dropped may still take effect.
 
@@ -18,7 +18,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::failure::{Done, Failure, unavailable};
-use super::log::{IDLE, Log};
+use super::log::Log;
 use super::settings::Patience;
 use super::transact::{Locked, Work, transact};
 
@@ -32,7 +32,7 @@ struct Shared {
     db: Mutex<Connection>,
     path: PathBuf,
     patience: Patience,
-    log: Log,
+    log: Arc<Log>,
     queue: Mutex<Queue>,
     /// How long the queue is, to be asked without its lock.
     queued: AtomicUsize,
@@ -58,8 +58,12 @@ trait Queued: Work {
 struct Act<T, F> {
     act: F,
     outcome: Option<Result<T>>,
-    reply: Option<oneshot::Sender<Result<T>>>,
+    reply: Option<oneshot::Sender<Answer<T, F>>>,
 }
+
+/// The outcome, and the act itself: whoever made it frees it. What one thread allocates and another frees makes
+/// both wait for the allocator.
+type Answer<T, F> = (Option<Result<T>>, F);
 
 impl<T: Send, F: FnMut(&Connection) -> Done<T> + Send> Work for Act<T, F> {
     fn run(&mut self, db: &Connection) -> rusqlite::Result<()> {
@@ -78,16 +82,16 @@ impl<T: Send, F: FnMut(&Connection) -> Done<T> + Send> Work for Act<T, F> {
 
 impl<T: Send, F: FnMut(&Connection) -> Done<T> + Send> Queued for Act<T, F> {
     fn answer(mut self: Box<Self>) {
-        if let (Some(reply), Some(outcome)) = (self.reply.take(), self.outcome.take()) {
+        if let Some(reply) = self.reply.take() {
             // Nobody listens any more when the future was dropped.
-            let _ = reply.send(outcome);
+            let _ = reply.send((self.outcome, self.act));
         }
     }
 }
 
 impl Writer {
     /// Takes the connection and starts the thread.
-    pub(super) fn start(db: Connection, path: PathBuf, patience: Patience, log: Log) -> Result<Self> {
+    pub(super) fn start(db: Connection, path: PathBuf, patience: Patience, log: Arc<Log>) -> Result<Self> {
         let shared = Arc::new(Shared {
             db: Mutex::new(db),
             path,
@@ -128,13 +132,14 @@ impl Writer {
         let shared = &self.shared;
         let mut acts: Vec<Act<T, F>> = acts.into_iter().map(|act| Act { act, outcome: None, reply: None }).collect();
         let is_same = shared.last.swap(run, Ordering::Relaxed) == run && run != 0;
-        let is_alone = is_same || shared.is_alone_after_others().await;
+        let is_alone = is_same || (shared.is_free() && shared.is_alone_after_others().await);
         if is_alone && shared.try_here(&mut acts) {
             return acts.into_iter().map(|act| act.outcome.unwrap_or_else(|| Err(ended()))).collect();
         }
         let mut results = Vec::with_capacity(acts.len());
         for answer in shared.enqueue(acts) {
-            results.push(answer.await.unwrap_or_else(|_| Err(ended())));
+            let outcome = answer.await.ok().and_then(|(outcome, _)| outcome);
+            results.push(outcome.unwrap_or_else(|| Err(ended())));
         }
         results
     }
@@ -152,6 +157,12 @@ impl Drop for Writer {
 }
 
 impl Shared {
+    /// Is nobody writing, and nobody waiting to?
+    fn is_free(&self) -> bool {
+        self.queued.load(Ordering::Acquire) == 0
+            && !matches!(self.db.try_lock(), Err(std::sync::TryLockError::WouldBlock))
+    }
+
     async fn is_alone_after_others(&self) -> bool {
         let polite = Polite::join(&self.polite);
         tokio::task::yield_now().await;
@@ -172,7 +183,8 @@ impl Shared {
         let mut works: Vec<&mut dyn Work> = acts.iter_mut().map(|act| act as &mut dyn Work).collect();
         let done = transact(&db, &mut works, &self.path);
         drop(db);
-        if self.log.note_commit() {
+        self.log.note_commit();
+        if self.log.is_overdue() {
             // Between its look and its wait the thread holds the lock: it is told before the one or after the other.
             drop(lock(&self.queue));
             self.arrived.notify_one();
@@ -180,7 +192,7 @@ impl Shared {
         !matches!(done, Err(Locked))
     }
 
-    fn enqueue<T, F>(&self, acts: Vec<Act<T, F>>) -> Vec<oneshot::Receiver<Result<T>>>
+    fn enqueue<T, F>(&self, acts: Vec<Act<T, F>>) -> Vec<oneshot::Receiver<Answer<T, F>>>
     where
         T: Send + 'static,
         F: FnMut(&Connection) -> Done<T> + Send + 'static,
@@ -202,7 +214,7 @@ impl Shared {
         answers
     }
 
-    /// The thread: drains the queue for as long as the store lives, and takes the checkpoints.
+    /// The thread: drains the queue for as long as the store lives, and restarts a log that has grown too long.
     fn serve(&self) {
         while self.wait() {
             let db = lock(&self.db);
@@ -227,45 +239,30 @@ impl Shared {
                 works.iter_mut().for_each(|work| work.fail(error.clone()));
             }
             works.into_iter().for_each(Queued::answer);
-            if self.log.is_overdue() {
-                self.patience.set(Patience::SHORT);
-                self.log.restart(&db);
-            }
+            self.restart_overdue(&db);
         }
     }
 
-    /// Waits until there is work; false when the store has ended. Takes a checkpoint when there is none for a while.
+    fn restart_overdue(&self, db: &Connection) {
+        if self.log.is_overdue() {
+            self.patience.set(Patience::SHORT);
+            self.log.restart(db);
+        }
+    }
+
+    /// Waits until there is work; false when the store has ended.
     fn wait(&self) -> bool {
         let mut queue = lock(&self.queue);
-        loop {
-            if !queue.works.is_empty() {
-                return true;
-            }
-            if queue.is_closed {
-                return false;
-            }
+        while queue.works.is_empty() && !queue.is_closed {
             if self.log.is_overdue() {
                 drop(queue);
-                let db = lock(&self.db);
-                self.patience.set(Patience::SHORT);
-                self.log.restart(&db);
-                drop(db);
+                self.restart_overdue(&lock(&self.db));
                 queue = lock(&self.queue);
-            } else if self.log.is_long() {
-                let (back, waited) = self.arrived.wait_timeout(queue, IDLE).unwrap_or_else(PoisonError::into_inner);
-                queue = back;
-                if waited.timed_out() && queue.works.is_empty() && self.log.is_idle() {
-                    drop(queue);
-                    if let Ok(db) = self.db.try_lock() {
-                        self.patience.set(Patience::NONE);
-                        self.log.clean(&db);
-                    }
-                    queue = lock(&self.queue);
-                }
             } else {
                 queue = self.arrived.wait(queue).unwrap_or_else(PoisonError::into_inner);
             }
         }
+        !queue.works.is_empty()
     }
 }
 
@@ -301,124 +298,4 @@ fn ended() -> Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sqlite::settings;
-    use tempfile::TempDir;
-
-    /// A writer over a table of texts.
-    fn writer() -> (TempDir, Writer) {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("x.db");
-        std::fs::write(&path, "").expect("made");
-        let (patience, log) = (Patience::default(), Log::default());
-        let db = settings::writer(&path, patience.clone(), log.pages()).expect("opened");
-        db.execute_batch("CREATE TABLE x (text TEXT UNIQUE)").expect("made");
-        (folder, Writer::start(db, path, patience, log).expect("started"))
-    }
-
-    fn insert(text: String) -> impl FnMut(&Connection) -> Done<usize> + Send + 'static {
-        move |db| Ok(db.execute("INSERT INTO x VALUES (?)", [&text])?)
-    }
-
-    fn count(writer: &Writer) -> i64 {
-        lock(&writer.shared.db).query_row("SELECT count(*) FROM x", [], |row| row.get(0)).expect("counted")
-    }
-
-    fn pragma(writer: &Writer, text: &str) {
-        lock(&writer.shared.db).query_row(text, [], |_| Ok(())).expect("set");
-    }
-
-    fn block_on<F: Future>(future: F) -> F::Output {
-        tokio::runtime::Builder::new_multi_thread().worker_threads(4).build().expect("a runtime").block_on(future)
-    }
-
-    #[test]
-    fn a_full_disk_refuses_and_goes_on_when_there_is_room() {
-        let (_folder, writer) = writer();
-        block_on(async {
-            pragma(&writer, "PRAGMA max_page_count = 10");
-            let acts = [10, 100_000, 11].map(|len| insert("x".repeat(len))).into_iter().collect();
-            let results = writer.write_all(0, acts).await;
-            let codes: Vec<_> = results.iter().map(|result| result.as_ref().map_err(Error::code)).collect();
-            assert_eq!(codes, [Ok(&1), Err("store.unavailable"), Ok(&1)], "whoever has room is stored");
-            assert!(results[1].as_ref().expect_err("full").next().contains("room"));
-            assert_eq!(count(&writer), 2);
-            pragma(&writer, "PRAGMA max_page_count = 10000");
-            assert_eq!(writer.write(insert("x".repeat(100_000))).await, Ok(1));
-        });
-        assert_eq!(count(&writer), 3);
-    }
-
-    #[test]
-    fn a_store_that_cannot_be_written_refuses_and_is_usable_afterwards() {
-        let (_folder, writer) = writer();
-        block_on(async {
-            lock(&writer.shared.db).pragma_update(None, "query_only", 1).expect("set");
-            let error = writer.write(insert("a".to_owned())).await.expect_err("refused");
-            assert_eq!(error.code(), "store.unavailable");
-            lock(&writer.shared.db).pragma_update(None, "query_only", 0).expect("set");
-            assert_eq!(writer.write(insert("a".to_owned())).await, Ok(1));
-        });
-        assert_eq!(count(&writer), 1);
-    }
-
-    #[test]
-    fn a_refused_act_and_a_failed_one_leave_the_others_be() {
-        let (_folder, writer) = writer();
-        let acts: Vec<_> = (0..30)
-            .map(|place| {
-                let mut insert = insert(format!("{}", place.min(20)));
-                move |db: &Connection| match place {
-                    7 => Err(Error::new("test.refused", "no", "").into()),
-                    _ => insert(db),
-                }
-            })
-            .collect();
-        let results = block_on(writer.write_all(0, acts));
-        for (place, result) in results.iter().enumerate() {
-            assert_eq!(result.is_ok(), place != 7 && place <= 20, "{place}: {result:?}");
-        }
-        assert_eq!(count(&writer), 20);
-    }
-
-    #[test]
-    fn many_callers_share_transactions_and_each_learns_its_outcome() {
-        let (_folder, writer) = writer();
-        let writer = Arc::new(writer);
-        let served = Arc::clone(&writer);
-        block_on(async move {
-            let tasks: Vec<_> = (0..500)
-                .map(|place| {
-                    let writer = Arc::clone(&served);
-                    tokio::spawn(async move { writer.write(insert(format!("{}", place / 2))).await.is_ok() })
-                })
-                .collect();
-            let mut stored = 0;
-            for task in tasks {
-                stored += i64::from(task.await.expect("no panic"));
-            }
-            assert_eq!(stored, 250);
-        });
-        assert_eq!(count(&writer), 250);
-    }
-
-    #[test]
-    fn a_panic_in_one_act_is_an_error_and_not_the_end() {
-        let (_folder, writer) = writer();
-        block_on(async {
-            // Enqueued, as the connection is taken: the thread meets it.
-            let db = lock(&writer.shared.db);
-            let answer = writer.shared.enqueue(vec![Act {
-                act: |_: &Connection| -> Done<usize> { panic!("on purpose") },
-                outcome: None,
-                reply: None,
-            }]);
-            drop(db);
-            for answer in answer {
-                assert_eq!(answer.await.expect("an answer").expect_err("failed").code(), "store.unavailable");
-            }
-            assert_eq!(writer.write(insert("a".to_owned())).await, Ok(1));
-        });
-    }
-}
+mod tests;

@@ -11,7 +11,7 @@ use rusqlite::{Connection, params};
 use tempfile::TempDir;
 
 /// Some afternoon.
-pub fn clock() -> Arc<SettableClock> {
+fn clock() -> Arc<SettableClock> {
     Arc::new(SettableClock::at(Timestamp::from_micros(1_796_000_000_000_000)))
 }
 
@@ -71,7 +71,7 @@ impl InSqlite {
         subject
     }
 
-    pub fn open(&self) -> Arc<SqliteStore> {
+    fn open(&self) -> Arc<SqliteStore> {
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
         let store = Arc::new(SqliteStore::open(&self.path, clock).expect("opened"));
         self.handles.lock().expect("sound").push(Arc::clone(&store));

@@ -1,0 +1,5 @@
+//! The SQLite store beyond the suite: its file, and several processes on it.
+
+mod database;
+mod processes;
+mod script;
