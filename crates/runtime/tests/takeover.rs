@@ -155,3 +155,30 @@ async fn g08_transcripts_are_never_needed() {
     assert_eq!(kept.head, emptied.head);
     assert_eq!(kept.state_digest(), emptied.state_digest());
 }
+
+#[tokio::test]
+async fn a_damaged_value_stops_the_run_by_name_and_nothing_is_sent_again() {
+    let clock = still_clock();
+    let store = Arc::new(MemoryStore::new(clock.clone()));
+    let ledger = Ledger::default();
+    let model = script(json!([
+        says(&[("note", json!({"key": "a", "text": "what was seen"}))]),
+        says(&[("pay", json!({"n": 2}))]),
+        says(&[("finish", json!({}))]),
+    ]));
+    let runtime = over(store.clone(), clock, functions(&ledger, &["pay"]), model);
+    let run = start(&runtime, agent(vec![tool("pay", Class::Keyed)], &["pay"])).await;
+    let waiting = settle(&runtime, &run).await;
+    assert!(store.damage_value(&waiting.notes["a"].digest));
+    let request = store.open_requests("default", 1).await.expect("listed")[0].name;
+    runtime.send(&run, "ada", Word::Approve { request }).await.expect("sent");
+    let stopped = settle(&runtime, &run).await;
+    assert_eq!(standing(&stopped).status, Status::Quarantined);
+    assert_eq!(ledger.counts(), [("pay".into(), 1)].into());
+    let settled = stopped.settled(Ordinal(2)).expect("its outcome was kept");
+    assert_eq!((settled.attempts, settled.how), (1, lodestep::core::checkpoint::How::Done));
+    let opened = lodestep::inspect::open(store.as_ref(), &run).await.expect("it can be looked at");
+    let lodestep::core::checkpoint::Phase::Stopped { text, .. } = &opened.checkpoint.phase else { panic!("stopped") };
+    assert!(opened.text(text).contains("damaged"), "{}", opened.text(text));
+    assert_eq!(opened.row.crashes, 0, "no worker crashed");
+}

@@ -1,7 +1,7 @@
 //! What a transition means for the tables beside the journal: drawn from its events, the same for every store.
 
 use lodestep_core::checkpoint::Checkpoint;
-use lodestep_core::event::{Event, Gate};
+use lodestep_core::event::{Ending, Event, Gate};
 use lodestep_core::rules::standing::{Reason, Standing};
 use lodestep_core::{Digest, Ordinal, Stored, Transition};
 
@@ -18,8 +18,8 @@ pub struct Rows {
     pub opened: Vec<(Digest, Ordinal)>,
     /// Requests that it closed.
     pub closed: Vec<Digest>,
-    /// Does it hold an intent? Then no cancel may be unread.
-    pub has_intent: bool,
+    /// Does it hold an intent, or the run's own end? Then no cancel may be unread: an accepted one is never overtaken.
+    pub yields_to_cancel: bool,
     /// Does it hold an outcome? Then the run's worker did not crash for nothing.
     pub has_outcome: bool,
 }
@@ -46,7 +46,7 @@ impl Rows {
                 }
             }
             Event::AttemptStarted(started) => {
-                self.has_intent = true;
+                self.yields_to_cancel = true;
                 let action = after.pending.get(&started.ordinal);
                 if let Some(same) = action.filter(|_| started.attempt == 1).and_then(|action| action.same) {
                     let seq = after.seq;
@@ -59,6 +59,7 @@ impl Rows {
                 content: Stored::at(saved.content, after.seq),
             }),
             Event::ActionFinished(_) | Event::CallAnswered(_) => self.has_outcome = true,
+            Event::RunEnded(ended) if ended.ending != Ending::Cancelled => self.yields_to_cancel = true,
             _ => {}
         }
     }

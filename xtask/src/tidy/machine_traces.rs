@@ -16,7 +16,7 @@ const REGISTRIES: &[&str] = &[
     concat!("index", "-url"),
     concat!("registry", "=http"),
 ];
-const DEFAULT_REGISTRY: &str = concat!("registry", "+https://github.com/rust-lang/crates.io-index");
+const DEFAULT_REGISTRY: &str = concat!("registry", "+https://github.com/rust-", "lang/crates", ".io-index");
 
 pub fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();

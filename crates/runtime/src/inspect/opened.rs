@@ -5,7 +5,7 @@ use lodestep_core::context::Blobs;
 use lodestep_core::rules::inbox::Message;
 use lodestep_core::rules::standing::{Standing, standing};
 use lodestep_core::{Checkpoint, Definition, Error, Result, RunKey, Stored};
-use lodestep_store::{RunRow, Store};
+use lodestep_store::{RunRef, RunRow, Store};
 use serde_json::Value;
 
 /// A run, read at one moment.
@@ -30,7 +30,7 @@ impl Opened {
     pub fn text(&self, stored: &Stored) -> String {
         match self.blobs.get(&stored.digest) {
             Some(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-            None => format!("({} bytes, not kept)", stored.len),
+            None => format!("({} bytes, erased or damaged)", stored.len),
         }
     }
 
@@ -49,7 +49,7 @@ impl Opened {
 pub async fn open(store: &dyn Store, run: &RunKey) -> Result<Opened> {
     let loaded = store.load(run).await?;
     let checkpoint = loaded.checkpoint()?;
-    let blobs = store.values(&loaded.row.run, &named(&checkpoint)).await?;
+    let blobs = readable(store, &loaded.row.run, &named(&checkpoint)).await?;
     let missing = |what: &str| {
         let what = format!("run {}: its {what} is gone", run.run);
         Error::new("store.value_missing", what, "`lodestep verify` says what else is missing")
@@ -67,6 +67,23 @@ pub async fn open(store: &dyn Store, run: &RunKey) -> Result<Opened> {
         inputs,
         blobs,
     })
+}
+
+/// The values that can be read: a run with a damaged one can still be looked at.
+async fn readable(store: &dyn Store, run: &RunRef, wanted: &[Stored]) -> Result<Blobs> {
+    match store.values(run, wanted).await {
+        Err(error) if error.code() == "store.value_damaged" => {}
+        read => return read,
+    }
+    let mut blobs = Blobs::new();
+    for stored in wanted {
+        match store.values(run, &[*stored]).await {
+            Ok(read) => blobs.extend(read),
+            Err(error) if error.code() == "store.value_damaged" => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(blobs)
 }
 
 /// Every value that a checkpoint names, but the bytes of artifacts.

@@ -11,16 +11,16 @@ use futures_util::future::{AbortHandle, BoxFuture, abortable};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 use lodestep_core::checkpoint::{ActionState, Phase};
-use lodestep_core::event::{CallFailure, CallLost, Event, HandedOver, RunStopped, StopReason};
+use lodestep_core::event::{CallLost, Event, HandedOver, RunStopped, StopReason};
 use lodestep_core::json::parse_strict;
 use lodestep_core::rules::decide::{Prior, Question, decide};
 use lodestep_core::rules::inbox::{self, Message};
 use lodestep_core::rules::owed::{Hands, dispatchable, owed, wants_model};
-use lodestep_core::rules::settle::{Attempt, LookedUp, settle, settle_lookup};
+use lodestep_core::rules::recover;
+use lodestep_core::rules::settle::{Attempt, settle, settle_lookup};
 use lodestep_core::rules::standing::{Standing, standing};
-use lodestep_core::rules::{ask, recover};
 use lodestep_core::{Checkpoint, Digest, Draft, Error, INLINE_VALUE_BYTES, Ordinal, Result, ValueRef};
-use lodestep_model::{ModelError, Reply, Request};
+use lodestep_model::{Reply, Request};
 use lodestep_store::{Claim, Commit};
 use tokio::sync::watch;
 
@@ -30,6 +30,7 @@ use crate::process::wait_until_free;
 use crate::runtime::Runtime;
 use crate::tools::Sight;
 use crate::worker::dispatch::Dispatch;
+use crate::worker::done::{Done, fail, tool_of, transcript_of};
 use crate::worker::lease::Shared;
 use crate::worker::pinned::Pinned;
 use crate::worker::request::{Cache, prepare};
@@ -52,14 +53,6 @@ async fn hinted(changes: &mut watch::Receiver<u64>, earliest: tokio::time::Insta
     tokio::time::sleep_until(earliest).await;
     // The store outlives its runs' loops: this ends only by a hint.
     let _ = changes.changed().await;
-}
-
-/// What came back from outside.
-#[derive(Clone)]
-enum Done {
-    Attempt { ordinal: Ordinal, attempt: u32, sight: Sight },
-    Lookup { ordinal: Ordinal, said: LookedUp },
-    Reply { call: u64, reply: std::result::Result<Reply, ModelError> },
 }
 
 /// One claimed run under way.
@@ -283,8 +276,18 @@ impl Drive {
         if !stopping && wants_model(draft.checkpoint(), draft.now()) && self.asking.is_none() {
             let store = self.runtime.store.clone();
             let (definition, inputs) = (run.definition.clone(), run.inputs.clone());
-            request =
-                prepare(&mut draft, &mut self.cache, store.as_ref(), &self.claim.run, &definition, &inputs).await?;
+            let prepared =
+                prepare(&mut draft, &mut self.cache, store.as_ref(), &self.claim.run, &definition, &inputs).await;
+            request = match prepared {
+                Ok(request) => request,
+                Err(error) if error.code() == "store.value_damaged" => {
+                    // The outcomes in this draft are kept, and the run says what is wrong: it is no worker's crash.
+                    let text = draft.put(format!("{}; {}", error.what(), error.next()));
+                    draft.push(Event::RunStopped(RunStopped { reason: StopReason::Quarantine, text }))?;
+                    None
+                }
+                Err(error) => return Err(error),
+            };
         }
         Ok((draft, request))
     }
@@ -303,7 +306,7 @@ impl Drive {
                 }
                 match reply {
                     Ok(reply) => self.decide(draft, run, call, &reply).await,
-                    Err(error) => fail(draft, run, call, &error),
+                    Err(error) => fail(draft, &run.definition, call, &error),
                 }
             }
         }
@@ -552,34 +555,4 @@ impl Drive {
         drop(checkpoint);
         Ok(())
     }
-}
-
-/// The tool whose outcome this is, for the fault points.
-fn tool_of(checkpoint: &Checkpoint, done: &Done) -> Option<String> {
-    match done {
-        Done::Attempt { ordinal, .. } | Done::Lookup { ordinal, .. } => {
-            checkpoint.pending.get(ordinal).map(|action| action.tool.clone())
-        }
-        Done::Reply { .. } => Some("model".to_owned()),
-    }
-}
-
-fn fail(draft: &mut Draft, run: &Pinned, call: u64, error: &ModelError) -> Result<()> {
-    let (why, wait_ms) = match error {
-        ModelError::NotSent(_) => (CallFailure::NotSent, None),
-        ModelError::Busy { retry_after_ms, .. } => (CallFailure::Busy, *retry_after_ms),
-        ModelError::Lost(_) => (CallFailure::Lost, None),
-        ModelError::TooLong(_) => (CallFailure::TooLong, None),
-        ModelError::Rejected(_) => (CallFailure::Rejected, None),
-    };
-    if draft.checkpoint().phase != Phase::Active {
-        return draft.push(Event::CallLost(CallLost { call }));
-    }
-    ask::fail(draft, &run.definition, call, why, &error.to_string(), wait_ms)
-}
-
-/// The raw reply as it is stored: JSON with its fields in a fixed order.
-fn transcript_of(reply: &Reply) -> Vec<u8> {
-    // Encoding into a vector can't fail.
-    serde_json::to_vec(reply).unwrap_or_default()
 }

@@ -1,12 +1,14 @@
 //! The worker: it claims what is due and advances each run until nothing can be done now.
 //!
 //! - `drive`: the one loop: draft, commit, dispatch, wait.
+//! - `done`: what came back from outside.
 //! - `dispatch`: one action performed, off the loop.
 //! - `pinned`: what a run is pinned to, compiled.
 //! - `request`: what the model is asked.
 //! - `lease`: the right to advance runs, and its end.
 
 mod dispatch;
+mod done;
 mod drive;
 mod lease;
 pub(crate) mod pinned;

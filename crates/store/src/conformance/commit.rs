@@ -167,6 +167,11 @@ pub(super) async fn no_intent_is_stored_while_a_cancel_is_unread(subject: Arc<dy
     }
     let after = store.load(&held.key()).await?;
     ensure_equal!((after.row, after.tail), (before.row, before.tail));
+    // The run's own end does not overtake it either.
+    let mut ending = Held::begin(&store, "two").await?;
+    ensure_equal!(store.send(&ending.key(), "stop", &cancel()).await?, Verdict::Accepted);
+    let draft = ending.end()?;
+    ensure_equal!(code(&ending.commit(draft, RELEASE).await), "run.cancel_unread");
     // What was sent has an outcome whatever is unread, and the cancel can be read.
     let draft = held.outcome(Ordinal(1))?;
     held.commit(draft, How::default()).await?;

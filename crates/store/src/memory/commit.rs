@@ -57,7 +57,7 @@ impl State {
             return Err(refusals::lease_lost(&commit.run.key));
         }
         let cancel = run.inbox.iter().any(|letter| letter.position > read && letter.message.holds_intents());
-        if rows.has_intent && cancel {
+        if rows.yields_to_cancel && cancel {
             return Err(refusals::cancel_unread(&commit.run.key));
         }
         run.row.seq = after.seq;

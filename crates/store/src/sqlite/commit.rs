@@ -171,7 +171,7 @@ impl Prepared {
             drawn.has_outcome,
             self.status.to_number(),
             self.why,
-            drawn.has_intent,
+            drawn.yields_to_cancel,
             self.release,
             self.due.map(Timestamp::as_micros),
             now.as_micros(),

@@ -1,0 +1,48 @@
+//! What came back from outside, and the events that a lost or failed call of the model means.
+
+use lodestep_core::checkpoint::Phase;
+use lodestep_core::event::{CallFailure, CallLost, Event};
+use lodestep_core::rules::ask;
+use lodestep_core::rules::settle::LookedUp;
+use lodestep_core::{Checkpoint, Definition, Draft, Ordinal, Result};
+use lodestep_model::{ModelError, Reply};
+
+use crate::tools::Sight;
+
+/// What came back from outside.
+#[derive(Clone)]
+pub(super) enum Done {
+    Attempt { ordinal: Ordinal, attempt: u32, sight: Sight },
+    Lookup { ordinal: Ordinal, said: LookedUp },
+    Reply { call: u64, reply: std::result::Result<Reply, ModelError> },
+}
+
+/// The tool whose outcome this is, for the fault points.
+pub(super) fn tool_of(checkpoint: &Checkpoint, done: &Done) -> Option<String> {
+    match done {
+        Done::Attempt { ordinal, .. } | Done::Lookup { ordinal, .. } => {
+            checkpoint.pending.get(ordinal).map(|action| action.tool.clone())
+        }
+        Done::Reply { .. } => Some("model".to_owned()),
+    }
+}
+
+pub(super) fn fail(draft: &mut Draft, definition: &Definition, call: u64, error: &ModelError) -> Result<()> {
+    let (why, wait_ms) = match error {
+        ModelError::NotSent(_) => (CallFailure::NotSent, None),
+        ModelError::Busy { retry_after_ms, .. } => (CallFailure::Busy, *retry_after_ms),
+        ModelError::Lost(_) => (CallFailure::Lost, None),
+        ModelError::TooLong(_) => (CallFailure::TooLong, None),
+        ModelError::Rejected(_) => (CallFailure::Rejected, None),
+    };
+    if draft.checkpoint().phase != Phase::Active {
+        return draft.push(Event::CallLost(CallLost { call }));
+    }
+    ask::fail(draft, definition, call, why, &error.to_string(), wait_ms)
+}
+
+/// The raw reply as it is stored: JSON with its fields in a fixed order.
+pub(super) fn transcript_of(reply: &Reply) -> Vec<u8> {
+    // Encoding into a vector can't fail.
+    serde_json::to_vec(reply).unwrap_or_default()
+}
