@@ -3,6 +3,7 @@
 mod support;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lodestep::core::checkpoint::{ActionState, Checkpoint, How, Phase};
 use lodestep::core::effect::Class;
@@ -59,7 +60,7 @@ async fn tol_01_each_of_several_calls_has_its_own_outcome() {
     // The one that hangs is tried three times, with pauses between.
     let mut end = settle(&runtime, &run).await;
     while standing(&end).status == Status::Waiting {
-        tokio::time::advance(std::time::Duration::from_secs(2)).await;
+        tokio::time::advance(Duration::from_secs(2)).await;
         end = settle(&runtime, &run).await;
     }
     assert!(matches!(end.phase, Phase::Ended { ending: Ending::Completed, .. }), "{:?}", end.phase);
@@ -83,7 +84,7 @@ async fn eff_02_a_timeout_of_an_effect_is_a_doubt_and_not_a_failure() {
         let run = start(&runtime, agent(vec![tool("pay", class)], &[])).await;
         let mut state = settle(&runtime, &run).await;
         while standing(&state).status == Status::Waiting {
-            tokio::time::advance(std::time::Duration::from_secs(2)).await;
+            tokio::time::advance(Duration::from_secs(2)).await;
             state = settle(&runtime, &run).await;
         }
         assert_eq!(standing(&state).status, Status::InDoubt, "{class}");
@@ -119,7 +120,7 @@ async fn eff_02_what_was_not_sent_is_tried_again() {
     let runtime = in_memory(&test_time(), functions, model);
     let run = start(&runtime, agent(vec![tool("mail", Class::Unsafe)], &[])).await;
     assert_eq!(standing(&settle(&runtime, &run).await).status, Status::Waiting);
-    tokio::time::advance(std::time::Duration::from_secs(2)).await;
+    tokio::time::advance(Duration::from_secs(2)).await;
     assert_eq!(standing(&settle(&runtime, &run).await).status, Status::Completed);
     assert_eq!(ledger.counts(), [("mail".into(), 1)].into());
 }
@@ -166,8 +167,8 @@ async fn apr_06_nothing_is_sent_after_a_cancel_and_late_words_are_refused() {
     assert!(ledger.counts().is_empty());
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_cancel_waits_for_what_was_sent_and_tells_the_truth() {
+/// A run whose `mail` was sent, and is cancelled while it works: its end, and how long that took in its own time.
+async fn cancelled_under_way(class: Class, takes_ms: u64) -> (Checkpoint, Ledger, u128) {
     let ledger = Ledger::default();
     let applied = ledger.clone();
     let mut functions = Functions::default();
@@ -177,22 +178,46 @@ async fn a_cancel_waits_for_what_was_sent_and_tells_the_truth() {
         let (ledger, sent) = (applied.clone(), sent.lock().expect("sound").take());
         async move {
             sent.map(|sent| sent.send(()));
-            let _ = tokio::time::timeout(std::time::Duration::from_secs(3), std::future::pending::<()>()).await;
+            let _ = tokio::time::timeout(Duration::from_millis(takes_ms), std::future::pending::<()>()).await;
             ledger.apply("mail", &call);
             Ok::<_, ToolError>(b"sent".to_vec())
         }
     });
     let model = script(json!([says(&[("mail", json!({}))]), says(&[("finish", json!({}))])]));
     let runtime = in_memory(&test_time(), functions, model);
-    let run = start(&runtime, agent(vec![tool("mail", Class::Unsafe)], &[])).await;
+    let mail = lodestep::core::definition::ToolDefinition { timeout_ms: 60_000, ..tool("mail", class) };
+    let run = start(&runtime, agent(vec![mail], &[])).await;
+    let since = tokio::time::Instant::now();
     let cancelling = async {
         was_sent.await.expect("sent");
         runtime.send(&run, "ada", Word::Cancel { reason: String::new() }).await.expect("said")
     };
     let (end, verdict) = tokio::join!(settle(&runtime, &run), cancelling);
     assert_eq!(verdict, Verdict::Accepted);
-    assert_eq!(standing(&end).status, Status::Cancelled);
-    assert_eq!(how(&end, 1), How::Done, "what happened is recorded as what happened");
-    assert_eq!(ledger.counts(), [("mail".into(), 1)].into());
     assert!(!end.pending.values().any(|action| matches!(action.state, ActionState::Open { .. })));
+    (end, ledger, since.elapsed().as_millis())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_waits_for_what_was_sent_and_tells_the_truth() {
+    for class in [Class::Unsafe, Class::Idempotent, Class::Read] {
+        let (end, ledger, _) = cancelled_under_way(class, 3_000).await;
+        assert_eq!(standing(&end).status, Status::Cancelled, "{class}");
+        assert_eq!(how(&end, 1), How::Done, "{class}: what happened is recorded as what happened");
+        assert_eq!(ledger.counts(), [("mail".into(), 1)].into(), "{class}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_cancel_s_grace_what_is_under_way_is_stopped() {
+    for class in [Class::Unsafe, Class::Idempotent, Class::Read] {
+        let (end, ledger, took_ms) = cancelled_under_way(class, 50_000).await;
+        assert!((10_000..20_000).contains(&took_ms), "{class}: {took_ms} ms");
+        assert!(ledger.counts().is_empty(), "{class}: it was stopped");
+        assert!(matches!(end.phase, Phase::Ended { ending: Ending::Cancelled, .. }), "{class}: {:?}", end.phase);
+        let doubt = end.pending.get(&Ordinal(1)).map(|action| matches!(action.state, ActionState::Doubt { .. }));
+        let withdrawn = end.settled(Ordinal(1)).map(|settled| settled.how == How::Withdrawn);
+        let expected = if class == Class::Unsafe { (Some(true), None) } else { (None, Some(true)) };
+        assert_eq!((doubt, withdrawn), expected, "{class}: the truth about it");
+    }
 }

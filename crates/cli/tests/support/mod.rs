@@ -127,7 +127,12 @@ impl Running {
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("told");
     }
 
-    /// Its exit code, when it has ended by itself.
+    /// Has it ended?
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("asked").is_some()
+    }
+
+    /// Waits for its end; its exit code, when it ended by itself.
     pub fn ended(&mut self) -> Option<i32> {
         self.child.wait().expect("ended").code()
     }
