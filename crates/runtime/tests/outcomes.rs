@@ -10,7 +10,7 @@ use lodestep::core::effect::Class;
 use lodestep::core::event::Ending;
 use lodestep::core::rules::inbox::{Became, Verdict, Word};
 use lodestep::core::rules::standing::{Status, standing};
-use lodestep::core::{Ordinal, RunKey};
+use lodestep::core::{Digest, Ordinal, RunKey};
 use lodestep::inspect;
 use lodestep::tools::{Functions, ToolError};
 use serde_json::json;
@@ -165,6 +165,54 @@ async fn apr_06_nothing_is_sent_after_a_cancel_and_late_words_are_refused() {
     assert!(matches!(&again, Verdict::Refused(error) if error.code() == "request.withdrawn"), "{again:?}");
     assert!(runtime.store().open_requests("default", 1).await.expect("listed").is_empty());
     assert!(ledger.counts().is_empty());
+}
+
+/// Lets every request that a run opens be denied, or expire where requests do; the name of its first one.
+async fn end_without_an_approval(runtime: &lodestep::Runtime, run: &RunKey, expires_ms: Option<u64>) -> Digest {
+    let mut first = None;
+    loop {
+        settle(runtime, run).await;
+        let requests = runtime.store().open_requests("default", 100).await.expect("listed");
+        match (requests.first(), expires_ms) {
+            (None, _) => return first.expect("it asked"),
+            (Some(_), Some(expires_ms)) => tokio::time::advance(Duration::from_millis(expires_ms)).await,
+            (Some(_), None) => {
+                for request in &requests {
+                    let deny = Word::Deny { request: request.name, reason: String::new() };
+                    assert_eq!(runtime.send(run, "ada", deny).await.expect("sent"), Verdict::Accepted);
+                }
+            }
+        }
+        first.get_or_insert(requests[0].name);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn apr_06_an_approval_for_a_run_that_ended_another_way_says_how_it_ended() {
+    // One more than a run remembers, in two decisions.
+    let many: &[u32] = &[lodestep::core::checkpoint::CLOSED_REQUESTS as u32, 1];
+    for (expires_ms, decisions, code, happened) in [
+        (None, [1].as_slice(), "request.decided", "it was denied by ada, and its run has completed"),
+        (Some(1_000), &[1], "request.expired", "it expired, and its run has completed"),
+        (None, many, "request.over", "its run has completed"),
+    ] {
+        let ledger = Ledger::default();
+        let calls =
+            |count: u32| (0..count).map(|n| ("pay", json!({"n": n, "text": count.to_string()}))).collect::<Vec<_>>();
+        let mut replies: Vec<_> = decisions.iter().map(|count| says(&calls(*count))).collect();
+        replies.push(says(&[("finish", json!({}))]));
+        let runtime = in_memory(&test_time(), functions(&ledger, &["pay"]), script(json!(replies)));
+        let mut definition = agent(vec![tool("pay", Class::Unsafe)], &["pay"]);
+        definition.policy[0].expires_ms = expires_ms;
+        let run = start(&runtime, definition).await;
+        let request = end_without_an_approval(&runtime, &run, expires_ms).await;
+        let late = runtime.send(&run, "bob", Word::Approve { request }).await.expect("sent");
+        let Verdict::Refused(error) = late else { panic!("{late:?}") };
+        assert_eq!(error.code(), code);
+        assert!(error.what().ends_with(happened), "{error}");
+        assert_eq!(standing(&settle(&runtime, &run).await).status, Status::Completed);
+        assert!(ledger.counts().is_empty(), "{code}");
+    }
 }
 
 /// A run whose `mail` was sent, and is cancelled while it works: its end, and how long that took in its own time.
