@@ -113,6 +113,27 @@ fn idn_01_fifty_starts_with_one_id_are_one_run() {
 }
 
 #[test]
+fn idn_01_a_start_after_a_cancel_returns_the_cancelled_run() {
+    let world = World::new();
+    let agent = paying(&world);
+    world.lodestep(&["run", &agent, "--id", "one"]).exits(3);
+    world.lodestep(&["cancel", "one", "--reason", "wrong month"]).exits(0);
+    let head = || world.json(&["ls"])[0]["head"].clone();
+    let cancelled = head();
+    for _ in 0..2 {
+        let again = world.lodestep(&["run", &agent, "--id", "one"]).exits(4);
+        assert!(again.out.contains("run one is cancelled: wrong month"), "{again:?}");
+        assert!(!again.err.contains("started"), "{again:?}");
+    }
+    assert_eq!(world.run_id(), "one", "there is no other run");
+    assert_eq!(head(), cancelled, "and nothing was added to it");
+    assert!(world.read("paid").is_empty());
+    // Without the id it is another start, and a run of its own.
+    world.lodestep(&["run", &agent]).exits(3);
+    assert_eq!(world.json(&["ls"]).as_array().map(Vec::len), Some(2));
+}
+
+#[test]
 fn errors_have_codes_and_a_next_step() {
     let world = World::new();
     let agent = paying(&world);
