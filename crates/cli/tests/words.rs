@@ -8,7 +8,7 @@ use support::*;
 const PAY: &str = r#"
 [tools.pay]
 description = "Pay."
-command = ["sh", "-c", "cat >> paid; echo >> paid"]
+command = ["sh", "-c", "echo \"$(cat)\" >> paid"]
 input = { type = "object", required = ["cents"], properties = { cents = { type = "integer" } } }
 class = "unsafe"
 "#;
@@ -45,6 +45,67 @@ fn apr_02_of_many_answers_one_counts() {
     let approved = first("approved") == 1;
     world.lodestep(&["run", &agent]).exits(0);
     assert_eq!(world.read("paid").lines().count(), usize::from(approved));
+}
+
+/// An agent that would pay three times in one turn.
+fn paying_thrice(world: &World) -> String {
+    let pay = |cents: u32| json!({ "name": "pay", "arguments": { "cents": cents } });
+    let replies = json!([
+        { "calls": [pay(10), pay(20), pay(30)] },
+        { "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] },
+    ]);
+    world.agent(PAY, &replies).to_str().expect("a path").to_owned()
+}
+
+#[test]
+fn apr_02_a_call_that_names_one_request_twice_is_refused_whole() {
+    let world = World::new();
+    let agent = paying_thrice(&world);
+    world.lodestep(&["run", &agent]).exits(3);
+    let names = world.requests();
+    assert_eq!(names.len(), 3);
+    let (first, other, whole) = (&names[0][..12], &names[1][..12], names[0].as_str());
+    for command in ["approve", "deny"] {
+        for words in [vec![first, other, first], vec![other, first, whole], vec![first, &names[2], other, first]] {
+            let words: Vec<&str> = [command].into_iter().chain(words).collect();
+            let refused = world.lodestep(&words).exits(2);
+            assert!(refused.err.contains("usage.request_twice") && refused.err.contains(&names[0][..8]), "{refused:?}");
+            assert!(refused.out.is_empty(), "{refused:?}");
+        }
+        let refused = world.lodestep(&[command, first, "ffffffffff", other]).exits(1);
+        assert!(refused.err.contains("request.not_found"), "{refused:?}");
+    }
+    let refused = world.lodestep(&["approve", first, other, "--edit", r#"{"cents":7}"#]).exits(2);
+    assert!(refused.err.contains("usage.edit"), "{refused:?}");
+    // Approved and denied in one call: no command can say both.
+    for words in [vec!["approve", first, "--deny", other], vec!["approve", first, "--reason", "no"]] {
+        world.lodestep(&words).exits(2);
+    }
+    assert_eq!(world.requests(), names, "all are open as before");
+    world.lodestep(&["run", &agent]).exits(3);
+    assert!(world.read("paid").is_empty());
+}
+
+#[test]
+fn several_requests_are_answered_in_one_call_and_judged_one_by_one() {
+    let world = World::new();
+    let agent = paying_thrice(&world);
+    world.lodestep(&["run", &agent]).exits(3);
+    let names = world.requests();
+    let denied = world.lodestep(&["deny", &names[1], "--reason", "too much"]).exits(0);
+    assert!(denied.out.starts_with("denied"), "{denied:?}");
+    let said = world.lodestep(&["approve", &names[0], &names[1], &names[2]]).exits(1);
+    assert_eq!(said.out.matches(": approved;").count(), 2, "{said:?}");
+    assert!(said.err.starts_with(&format!("error: {}: ", &names[1][..8])), "{said:?}");
+    assert!(said.err.contains("it was denied by ada") && said.err.contains("request.decided"), "{said:?}");
+    let again = world.json(&["approve", &names[0], &names[1], &names[2]]);
+    let verdicts: Vec<_> = again.as_array().expect("a list").iter().map(|said| said["verdict"].clone()).collect();
+    assert_eq!(verdicts, ["already_given", "refused", "already_given"], "{again}");
+    assert_eq!((&again[1]["request"], &again[1]["error"]["code"]), (&json!(names[1]), &json!("request.decided")));
+    world.lodestep(&["run", &agent]).exits(0);
+    let mut paid: Vec<_> = world.read("paid").lines().map(str::to_owned).collect();
+    paid.sort();
+    assert_eq!(paid, [r#"{"cents":10}"#, r#"{"cents":30}"#]);
 }
 
 #[test]
