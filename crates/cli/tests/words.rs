@@ -301,3 +301,45 @@ fn a_store_that_was_lost_is_refused_and_not_begun_anew() {
     std::fs::rename(world.path().join("store.db-files"), world.path().join("old-files")).expect("moved");
     world.lodestep(&["run", &agent]).exits(3);
 }
+
+#[test]
+fn verify_names_a_damaged_page_and_the_runs_that_can_still_be_read() {
+    use std::os::unix::fs::FileExt as _;
+    let world = World::new();
+    let agent = paying(&world);
+    world.lodestep(&["run", &agent]).exits(3);
+    let sound = world.lodestep(&["verify"]).exits(0);
+    assert!(sound.out.starts_with("store ") && sound.out.contains("store.db: sound\n"), "{sound:?}");
+    assert_eq!(world.json(&["verify"])[0]["faults"], json!([]));
+    let store = world.path().join("store.db");
+    let root = |name: &str| {
+        let db = rusqlite::Connection::open(&store).expect("opened");
+        let found =
+            db.query_row("SELECT rootpage FROM sqlite_schema WHERE name = ?", [name], |row| row.get::<_, i64>(0));
+        (found.expect("it is in the schema") as u64 - 1) * 4096
+    };
+    let damage = |name: &str| {
+        let at = root(name);
+        let file = std::fs::OpenOptions::new().write(true).open(&store).expect("opened");
+        file.write_all_at(&[0x5a; 512], at).expect("damaged");
+    };
+    // An index that no reading of one run needs: the run itself is whole.
+    damage("request_open");
+    let damaged = world.lodestep(&["verify"]).exits(7);
+    assert!(
+        damaged.out.contains("store.db: DAMAGED [store.corrupt]\n  table request or one of its indexes: "),
+        "{damaged:?}"
+    );
+    assert!(damaged.out.contains("put it back from a copy"), "{damaged:?}");
+    assert!(damaged.out.contains(": sound. "), "the run can still be read: {damaged:?}");
+    world.lodestep(&["show", &world.run_id()]).exits(0);
+    // The table of all runs: there is nothing left to list, and that is not called empty.
+    damage("head");
+    let lost = world.lodestep(&["verify"]).exits(7);
+    assert!(
+        lost.out.contains("  table head or one of its indexes: ") && lost.out.ends_with("no run can be read\n"),
+        "{lost:?}"
+    );
+    let shown = world.json(&["verify"]);
+    assert_eq!((shown.as_array().map(Vec::len), &shown[0]["error"]["code"]), (Some(1), &json!("store.corrupt")));
+}

@@ -1,22 +1,25 @@
-//! `verify`: do the journals still say what they said?
+//! `verify`: is the store's file sound, and do the journals still say what they said?
 
-use lodestep::core::Result;
+use lodestep::Runtime;
 use lodestep::core::ids::DEFAULT_NAMESPACE;
+use lodestep::core::{Error, Result};
 use lodestep::inspect::{self, Report};
-use lodestep::store::Filter;
+use lodestep::store::{Filter, RunRow};
 use serde_json::{Value, json};
 
-use crate::app::App;
+use crate::app::{App, as_json};
 use crate::text::short_id;
 
-/// Verifies one run, or all. Exits 7 when something is damaged.
+/// Verifies the file, then one run, or all. Exits 7 when something is damaged.
 pub async fn verify(app: &App, run: Option<String>) -> Result<u8> {
     let runtime = app.open(false)?;
-    let rows = match run {
-        Some(run) => vec![runtime.find(&run).await?],
-        None => runtime.store().list(DEFAULT_NAMESPACE, &Filter::default()).await?,
+    let file = File::check(app, &runtime).await?;
+    let rows = match wanted(&runtime, run).await {
+        // What can't be read of a damaged file is no more than that, and the file's faults are still told.
+        Err(error) if file.damage.is_some() && error.code() == "store.corrupt" => Vec::new(),
+        rows => rows?,
     };
-    let (mut reports, mut text, mut damaged) = (Vec::new(), String::new(), false);
+    let (mut reports, mut text, mut damaged) = (vec![file.as_json()], file.in_words(), file.damage.is_some());
     for row in rows {
         let id = short_id(row.run.key.run.as_str(), &[]).to_owned();
         match inspect::verify(runtime.store(), &row.run.key).await {
@@ -32,8 +35,51 @@ pub async fn verify(app: &App, run: Option<String>) -> Result<u8> {
             }
         }
     }
-    app.say(if text.is_empty() { "no runs\n" } else { &text }, &Value::Array(reports));
+    if reports.len() == 1 {
+        text.push_str(if damaged { "no run can be read\n" } else { "no runs\n" });
+    }
+    app.say(&text, &Value::Array(reports));
     Ok(if damaged { 7 } else { 0 })
+}
+
+async fn wanted(runtime: &Runtime, run: Option<String>) -> Result<Vec<RunRow>> {
+    match run {
+        Some(run) => Ok(vec![runtime.find(&run).await?]),
+        None => runtime.store().list(DEFAULT_NAMESPACE, &Filter::default()).await,
+    }
+}
+
+/// The store's file, and what is wrong with it.
+struct File {
+    path: String,
+    faults: Vec<String>,
+    damage: Option<Error>,
+}
+
+impl File {
+    async fn check(app: &App, runtime: &Runtime) -> Result<Self> {
+        let path = app.store_path().display().to_string();
+        let faults = runtime.store().integrity().await?;
+        let damage = (!faults.is_empty()).then(|| {
+            Error::new(
+                "store.corrupt",
+                format!("{path} is damaged"),
+                "end its workers and keep it as it is with its -wal; put it back from a copy that verifies. \
+                 Of runs that are sound below, `lodestep show`, `lodestep log` and `lodestep artifacts` still read all",
+            )
+        });
+        Ok(Self { path, faults, damage })
+    }
+
+    fn in_words(&self) -> String {
+        let Some(error) = &self.damage else { return format!("store {}: sound\n", self.path) };
+        let faults = self.faults.iter().map(|fault| format!("  {fault}\n")).collect::<String>();
+        format!("store {}: DAMAGED [{}]\n{faults}  {}\n", self.path, error.code(), error.next())
+    }
+
+    fn as_json(&self) -> Value {
+        json!({"store": self.path, "faults": self.faults, "error": self.damage.as_ref().map(as_json)})
+    }
 }
 
 fn in_words(id: &str, report: &Report) -> String {

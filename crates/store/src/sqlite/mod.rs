@@ -9,13 +9,14 @@
 //! - `readers`: reading connections.
 //! - `start`, `commit`, `snapshot`, `inbox`: what is written.
 //! - `worker`, `lease`: who may advance a run.
-//! - `load`, `list`, `value`: what is read.
+//! - `load`, `list`, `value`: what is read; `integrity`: whether it can be.
 //! - `watch`: hints from other processes.
 //! - `row`, `pack`, `failure`: columns, packed columns, errors.
 
 mod commit;
 mod failure;
 mod inbox;
+mod integrity;
 mod lease;
 mod list;
 mod load;
@@ -322,6 +323,10 @@ impl Store for SqliteStore {
 
     fn artifacts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Vec<ArtifactRow>> {
         self.read(|db| load::artifacts(db, run))
+    }
+
+    fn integrity(&self) -> StoreFuture<'_, Vec<String>> {
+        Box::pin(async move { integrity::check(&self.path) })
     }
 
     fn forget_transcripts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, u64> {
