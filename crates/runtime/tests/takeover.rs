@@ -256,3 +256,28 @@ async fn a_damaged_value_stops_the_run_by_name_and_nothing_is_sent_again() {
     assert!(opened.text(text).contains("damaged"), "{}", opened.text(text));
     assert_eq!(opened.row.crashes, 0, "no worker crashed");
 }
+
+#[tokio::test(start_paused = true)]
+async fn apr_03_arguments_that_changed_under_their_approval_are_not_sent() {
+    let clock: Arc<dyn Clock> = test_time();
+    let store = Arc::new(MemoryStore::new(clock.clone()));
+    let ledger = Ledger::default();
+    let model = script(json!([says(&[("pay", json!({"n": 10}))]), says(&[("finish", json!({}))])]));
+    let runtime = over(store.clone(), clock, functions(&ledger, &["pay"]), model);
+    let run = start(&runtime, agent(vec![tool("pay", Class::Unsafe)], &["pay"])).await;
+    let waiting = settle(&runtime, &run).await;
+    let request = store.open_requests("default", 1).await.expect("listed")[0].name;
+    assert_eq!(runtime.send(&run, "ada", Word::Approve { request }).await.expect("sent"), Verdict::Accepted);
+    assert!(store.damage_value(&waiting.pending[&Ordinal(1)].arguments.digest));
+    let mut end = settle(&runtime, &run).await;
+    while standing(&end).status == Status::Waiting {
+        tokio::time::advance(Duration::from_secs(2)).await;
+        end = settle(&runtime, &run).await;
+    }
+    assert!(ledger.counts().is_empty(), "neither the approved arguments nor others");
+    let settled = end.settled(Ordinal(1)).expect("settled");
+    let opened = lodestep::inspect::open(store.as_ref(), &run).await.expect("it can be looked at");
+    assert_eq!(settled.how, How::Failed);
+    assert!(opened.text(&settled.result).contains("damaged"), "{}", opened.text(&settled.result));
+    assert_eq!(standing(&end).status, Status::Quarantined, "and the model is not asked to go on");
+}
