@@ -55,18 +55,17 @@ pub(super) fn recent(view: &View<'_>, room: u64) -> Exchange {
 }
 
 fn weight(view: &View<'_>, settled: &Settled) -> u64 {
-    let escaped = |text: String| text.bytes().map(escaped_len).sum::<u64>();
     // Arguments are JSON inside a JSON string.
-    FRAME + escaped(view.text(&settled.arguments)) + escaped(view.text(&settled.result))
+    FRAME + escaped_len(&view.text(&settled.arguments)) + escaped_len(&view.text(&settled.result))
 }
 
-/// The bytes that a byte takes in canonical JSON.
-fn escaped_len(byte: u8) -> u64 {
-    match byte {
-        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 8 | 12 => 2,
-        0..=31 => 6,
-        _ => 1,
-    }
+/// The bytes that a text takes inside a string of canonical JSON.
+fn escaped_len(text: &str) -> u64 {
+    let count = |is: fn(u8) -> bool| text.bytes().filter(|byte| is(*byte)).count();
+    let controls = count(|byte| byte < 32);
+    let named = count(|byte| matches!(byte, b'\n' | b'\r' | b'\t' | 8 | 12));
+    // A backslash and a letter for those with a name, `\u` and four digits for the others.
+    (text.len() + count(|byte| matches!(byte, b'"' | b'\\')) + named + (controls - named) * 5) as u64
 }
 
 fn pair(view: &View<'_>, group: &[&Settled], limit: u64) -> (Message, Message) {
@@ -94,7 +93,7 @@ fn arguments(view: &View<'_>, settled: &Settled, limit: u64) -> String {
     if text.is_empty() || text.len() as u64 > limit {
         return format!("{{\"left_out\":\"{} bytes\"}}", settled.arguments.len);
     }
-    text
+    text.into_owned()
 }
 
 /// Providers refuse a whole request that repeats a name which no tool could have; a model makes such names up.
