@@ -4,7 +4,7 @@
 //! worker lives. Reads and writes happen on the caller's thread where that is possible, and take as long as the disk
 //! takes for one sync; no lock is held across an await.
 //!
-//! - `place`, `open`, `settings`, `migrate`: getting at a store.
+//! - `access`, `place`, `open`, `settings`, `migrate`: getting at a store.
 //! - `writer`, `transact`, `log`: the one writing connection, its transactions, its write-ahead log.
 //! - `readers`: reading connections.
 //! - `start`, `commit`, `snapshot`, `inbox`: what is written.
@@ -13,6 +13,7 @@
 //! - `watch`: hints from other processes.
 //! - `row`, `pack`, `failure`: columns, packed columns, errors.
 
+mod access;
 mod commit;
 mod failure;
 mod inbox;
@@ -50,6 +51,7 @@ use crate::clock::Clock;
 use crate::loaded::Loaded;
 use crate::refusals;
 use crate::store::*;
+pub use access::STORE_FOLDER;
 use commit::Prepared;
 use failure::Done;
 use inbox::Letter;
@@ -67,6 +69,7 @@ use writer::Writer;
 /// A store in one SQLite file.
 pub struct SqliteStore {
     path: PathBuf,
+    own_paths: Vec<PathBuf>,
     clock: Arc<dyn Clock>,
     changes: Changes,
     readers: Readers,
@@ -99,6 +102,7 @@ impl SqliteStore {
             _cleaner: Cleaner::start(&path, Arc::clone(&log))?,
             writer: Writer::start(db, path.clone(), patience, log)?,
             path,
+            own_paths: access::own_paths(&place),
             clock,
             changes,
             workers,
@@ -244,6 +248,10 @@ impl Store for SqliteStore {
 
     fn tools_lock(&self, worker: &WorkerId) -> Option<PathBuf> {
         Some(self.workers.tools_file(&worker.0))
+    }
+
+    fn own_paths(&self) -> Vec<PathBuf> {
+        self.own_paths.clone()
     }
 
     fn start(&self, mut start: StartRun) -> StoreFuture<'_, Started> {
