@@ -24,7 +24,8 @@ pub async fn show(app: &App, run: &str) -> Result<u8> {
         return Ok(0);
     }
     let mut text = heading(&opened);
-    section(&mut text, "objective", &visible(&with_inputs(&opened.definition.objective, &opened.inputs), true));
+    section(&mut text, "damage", &damage(&opened));
+    section(&mut text, "objective", &visible(&objective(&opened).unwrap_or_default(), true));
     section(&mut text, "inputs", &inputs(&opened));
     section(&mut text, "plan", &plan(&opened));
     section(&mut text, "pending", &pending(&opened));
@@ -78,6 +79,14 @@ pub fn because(opened: &Opened) -> String {
     }
 }
 
+fn damage(opened: &Opened) -> String {
+    opened.damage.iter().map(|what| format!("{}\n", visible(what, false))).collect()
+}
+
+fn objective(opened: &Opened) -> Option<String> {
+    opened.definition.as_ref().map(|definition| with_inputs(&definition.objective, &opened.inputs))
+}
+
 fn inputs(opened: &Opened) -> String {
     let inputs = opened.inputs.as_object().into_iter().flatten();
     inputs.map(|(name, value)| format!("{name}: {}\n", line(&plain(value), 200))).collect()
@@ -89,7 +98,8 @@ fn plain(value: &Value) -> String {
 
 fn plan(opened: &Opened) -> String {
     let rows = opened.checkpoint.plan.iter().map(|milestone| {
-        let fixed = opened.definition.milestones.iter().find(|fixed| fixed.id == milestone.id);
+        let fixed = opened.definition.iter().flat_map(|definition| &definition.milestones);
+        let fixed = fixed.into_iter().find(|fixed| fixed.id == milestone.id);
         let title = match (fixed, &milestone.title) {
             (Some(fixed), _) => fixed.title.clone(),
             (None, Some(title)) => opened.text(title),
@@ -105,7 +115,7 @@ fn plan(opened: &Opened) -> String {
         format!("[{mark}] {}: {}{evidence}\n", milestone.id, line(&title, 100))
     });
     let mut text: String = rows.collect();
-    if is_self_declared(&opened.definition) {
+    if opened.definition.as_ref().is_some_and(is_self_declared) {
         text.push_str("completion is self-declared: the file names no evidence that the runtime checks\n");
     }
     text
@@ -215,8 +225,8 @@ pub fn as_json(opened: &Opened) -> Value {
     };
     json!({
         "run": ls::as_json(&opened.row), "status": opened.standing.status, "reasons": opened.standing.reasons, "text": text,
-        "objective": with_inputs(&opened.definition.objective, &opened.inputs), "inputs": opened.inputs,
+        "objective": objective(opened), "inputs": opened.inputs, "damage": opened.damage,
         "requests": requests, "unread": opened.unread.len(), "checkpoint": opened.checkpoint,
-        "state_digest": opened.checkpoint.state_digest(), "self_declared": is_self_declared(&opened.definition),
+        "state_digest": opened.checkpoint.state_digest(), "self_declared": opened.definition.as_ref().map(is_self_declared),
     })
 }

@@ -300,8 +300,16 @@ fn forbidden(definition: &Definition, action: &Action, now: Timestamp) -> Option
     }
 }
 
-/// After a cancel: what was not sent is withdrawn, what was sent is waited for, then the run ends.
-fn wind_up(draft: &mut Draft) -> Result<()> {
+/// After a cancel: what was not sent is withdrawn, what was sent is waited for, then the run ends. Nothing when no
+/// cancel was read.
+///
+/// # Errors
+///
+/// `run.illegal_event` when the state contradicts itself.
+pub fn wind_up(draft: &mut Draft) -> Result<()> {
+    if !matches!(draft.checkpoint().phase, Phase::Cancelling { .. }) {
+        return Ok(());
+    }
     let unsent: Vec<Ordinal> = draft
         .checkpoint()
         .pending

@@ -9,10 +9,12 @@
 //! - `readers`: reading connections.
 //! - `start`, `commit`, `snapshot`, `inbox`: what is written.
 //! - `worker`, `lease`: who may advance a run.
-//! - `load`, `list`, `value`: what is read.
+//! - `load`, `list`, `value`, `beside`: what is read.
+//! - `witness`: was the file put back to an older copy?
 //! - `watch`: hints from other processes.
 //! - `row`, `pack`, `failure`: columns, packed columns, errors.
 
+mod beside;
 mod commit;
 mod failure;
 mod inbox;
@@ -32,6 +34,7 @@ mod start;
 mod transact;
 mod value;
 mod watch;
+mod witness;
 mod worker;
 mod writer;
 
@@ -51,7 +54,7 @@ use crate::refusals;
 use crate::store::*;
 use commit::Prepared;
 use failure::Done;
-use inbox::Letter;
+use inbox::Outgoing;
 use lease::Claiming;
 use log::{Cleaner, Log};
 use place::Place;
@@ -60,6 +63,7 @@ use settings::Patience;
 use start::PreparedStart;
 use value::ValueFiles;
 use watch::Watch;
+use witness::Witness;
 use worker::Workers;
 use writer::Writer;
 
@@ -72,6 +76,7 @@ pub struct SqliteStore {
     values: ValueFiles,
     workers: Arc<Workers>,
     // Dropped in this order: each ends its thread, and the connection that is closed last empties the log.
+    witness: Witness,
     watch: Watch,
     _cleaner: Cleaner,
     writer: Writer,
@@ -93,6 +98,7 @@ impl SqliteStore {
         let changes = Changes::default();
         Ok(Self {
             readers: Readers::open(&path)?,
+            witness: Witness::at(place.witness()),
             values: ValueFiles::new(place.values()),
             watch: Watch::new(path.clone(), changes.clone(), Arc::clone(&clock), Arc::clone(&workers)),
             _cleaner: Cleaner::start(&path, Arc::clone(&log))?,
@@ -137,6 +143,12 @@ impl SqliteStore {
             self.changes.notify();
             Ok(done)
         })
+    }
+
+    /// Lets the witness see how far the database has come.
+    fn note(&self) {
+        // It may lag behind: what it has not seen it can't miss.
+        let _ = self.readers.read_one_moment(&self.path, |db| Ok(self.witness.note(db)?));
     }
 
     async fn enlist_one(&self) -> Result<WorkerId> {
@@ -208,6 +220,12 @@ impl SqliteStore {
     }
 }
 
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        self.note();
+    }
+}
+
 impl Store for SqliteStore {
     fn now(&self) -> Timestamp {
         self.clock.wall()
@@ -228,6 +246,7 @@ impl Store for SqliteStore {
             let until_us = self.clock.boot_us() + LEASE_US;
             let worker = worker.clone();
             self.writer.write(move |db| lease::renew(db, &worker, until_us)).await?;
+            self.note();
             Ok(until_us)
         })
     }
@@ -237,6 +256,7 @@ impl Store for SqliteStore {
             let (retired, clock) = (worker.clone(), Arc::clone(&self.clock));
             self.change(move |db| lease::retire(db, &retired, clock.wall())).await?;
             self.workers.remove_files(&worker.0);
+            self.note();
             Ok(())
         })
     }
@@ -267,6 +287,11 @@ impl Store for SqliteStore {
         self.change(move |db| lease::release(db, &claim, due, crashed, clock.wall()))
     }
 
+    fn hold<'a>(&'a self, claim: &'a Claim, why: &'a str) -> StoreFuture<'a, ()> {
+        let (claim, why) = (claim.clone(), why.to_owned());
+        self.change(move |db| lease::hold(db, &claim, &why))
+    }
+
     fn load<'a>(&'a self, run: &'a RunKey) -> StoreFuture<'a, Loaded> {
         self.read_one_moment(|db| load::load(db, run, &self.path))
     }
@@ -278,7 +303,7 @@ impl Store for SqliteStore {
     fn send<'a>(&'a self, run: &'a RunKey, id: &'a str, message: &'a Message) -> StoreFuture<'a, Verdict> {
         Box::pin(async move {
             let body = refusals::check_size(message)?;
-            let letter = Letter { run: run.clone(), id: id.to_owned(), message: message.clone(), body };
+            let letter = Outgoing { run: run.clone(), id: id.to_owned(), message: message.clone(), body };
             let (clock, path) = (Arc::clone(&self.clock), self.path.clone());
             self.change(move |db| letter.apply(db, clock.wall(), &path)).await
         })
@@ -316,12 +341,20 @@ impl Store for SqliteStore {
         self.read(|db| snapshot::all(db, run.number, &self.path))
     }
 
-    fn effects<'a>(&'a self, run: &'a RunRef, same: &'a Digest) -> StoreFuture<'a, Vec<EffectRow>> {
-        self.read(|db| load::effects(db, run, same))
+    fn effects<'a>(&'a self, run: &'a RunRef, same: Option<&'a Digest>) -> StoreFuture<'a, Vec<EffectRow>> {
+        self.read(move |db| load::effects(db, run, same))
     }
 
     fn artifacts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Vec<ArtifactRow>> {
         self.read(|db| load::artifacts(db, run))
+    }
+
+    fn beside<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Beside> {
+        self.read_one_moment(|db| beside::beside(db, run))
+    }
+
+    fn audit(&self) -> StoreFuture<'_, Audit> {
+        self.read_one_moment(beside::audit)
     }
 
     fn forget_transcripts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, u64> {

@@ -16,6 +16,7 @@ use super::failure::{corrupt, explain, unavailable};
 use super::migrate::migrate;
 use super::place::Place;
 use super::settings::{self, OLDEST_SQLITE, Patience};
+use super::witness;
 
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
@@ -38,6 +39,7 @@ pub(super) fn open(place: &Place, patience: &Patience, pages: Arc<AtomicI32>) ->
     patience.set(Patience::LONG);
     let db = settings::writer(path, patience.clone(), pages).map_err(|error| explain(&error, path))?;
     migrate(&db, path)?;
+    witness::question(&db, place)?;
     let made = place.made();
     OpenOptions::new().create(true).append(true).mode(0o600).open(&made).map_err(|error| unusable(&made, &error))?;
     Ok(db)

@@ -48,6 +48,11 @@ impl Place {
         self.files.join("made")
     }
 
+    /// Knows how far the database had come.
+    pub(super) fn witness(&self) -> PathBuf {
+        self.files.join("witness")
+    }
+
     /// Locked while a process opens the store, so that only one makes or migrates the tables.
     pub(super) fn opening(&self) -> PathBuf {
         self.files.join("opening.lock")

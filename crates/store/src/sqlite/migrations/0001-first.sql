@@ -34,7 +34,11 @@ CREATE TABLE head (
     inbox_read INTEGER NOT NULL,
     -- The position of the newest cancel.
     cancel_at INTEGER,
-    updated_at INTEGER NOT NULL
+    updated_at INTEGER NOT NULL,
+    -- The store was put back to an older copy, and the run's journal does not say so yet.
+    rewound INTEGER NOT NULL DEFAULT 0,
+    -- It can't be read: no worker gets it before it is released.
+    undecodable INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX head_by_status ON head (namespace, status);
 CREATE INDEX head_due ON head (due_at) WHERE due_at IS NOT NULL;
@@ -68,7 +72,9 @@ CREATE TABLE message (
     position INTEGER NOT NULL,
     id TEXT NOT NULL,
     body BLOB NOT NULL,
-    sent_at INTEGER NOT NULL
+    sent_at INTEGER NOT NULL,
+    -- Over the others: a journal names a message by its position alone.
+    digest BLOB NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX message_by_position ON message (run, position);
 CREATE UNIQUE INDEX message_by_id ON message (run, id);
@@ -112,3 +118,12 @@ CREATE TABLE worker (
     boot_id TEXT NOT NULL,
     lease_until_us INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- Which store this is, and how often it was put back to an older copy. A witness beside the file knows both, and how
+-- far the journal had come: `witness.rs`.
+CREATE TABLE store (
+    only INTEGER PRIMARY KEY CHECK (only = 1),
+    name TEXT NOT NULL,
+    timeline INTEGER NOT NULL
+) STRICT;
+INSERT INTO store (only, name, timeline) VALUES (1, lower(hex(randomblob(16))), 1);
