@@ -12,7 +12,7 @@ use crate::text::{line, short_id};
 /// Lists runs.
 pub async fn ls(app: &App, statuses: Vec<String>, agent: Option<String>, limit: usize) -> Result<u8> {
     let statuses = statuses.iter().map(|text| status_of(text)).collect::<Result<Vec<Status>>>()?;
-    let runtime = app.open(false)?;
+    let runtime = app.open_to_read()?;
     let filter = Filter { statuses, agent, limit: Some(limit) };
     let mut rows = runtime.store().list(DEFAULT_NAMESPACE, &filter).await?;
     rows.sort_by_key(|row| (group(row), std::cmp::Reverse(row.started_at)));

@@ -16,7 +16,7 @@ use crate::text::{line, short_id, visible};
 
 /// Shows a run.
 pub async fn show(app: &App, run: &str) -> Result<u8> {
-    let runtime = app.open(false)?;
+    let runtime = app.open_to_read()?;
     let row = runtime.find(run).await?;
     let opened = inspect::open(runtime.store(), &row.run.key).await?;
     if app.json {

@@ -10,7 +10,7 @@ use crate::text::short_id;
 
 /// Verifies one run, or all, with what belongs to none. Exits 7 when something is damaged.
 pub async fn verify(app: &App, run: Option<String>) -> Result<u8> {
-    let runtime = app.open(false)?;
+    let runtime = app.open_to_read()?;
     let audit = match run {
         Some(run) => Audit { runs: vec![runtime.find(&run).await?.run], strays: Vec::new() },
         None => runtime.store().audit().await?,

@@ -4,7 +4,7 @@
 //! worker lives. Reads and writes happen on the caller's thread where that is possible, and take as long as the disk
 //! takes for one sync; no lock is held across an await.
 //!
-//! - `place`, `open`, `settings`, `migrate`: getting at a store.
+//! - `place`, `open`, `open_to_read`, `settings`, `migrate`: getting at a store.
 //! - `writer`, `transact`, `log`: the one writing connection, its transactions, its write-ahead log.
 //! - `readers`: reading connections.
 //! - `start`, `commit`, `snapshot`, `inbox`: what is written.
@@ -24,6 +24,7 @@ mod load;
 mod log;
 mod migrate;
 mod open;
+mod open_to_read;
 mod pack;
 mod place;
 mod readers;
@@ -38,6 +39,7 @@ mod witness;
 mod worker;
 mod writer;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -78,8 +80,10 @@ pub struct SqliteStore {
     // Dropped in this order: each ends its thread, and the connection that is closed last empties the log.
     witness: Witness,
     watch: Watch,
-    _cleaner: Cleaner,
+    _cleaner: Option<Cleaner>,
     writer: Writer,
+    /// Held by one that only reads a file at rest: nobody else opens the store meanwhile.
+    _at_rest: Option<File>,
 }
 
 impl SqliteStore {
@@ -97,16 +101,47 @@ impl SqliteStore {
         let workers = Arc::new(Workers::new(place.workers()));
         let changes = Changes::default();
         Ok(Self {
-            readers: Readers::open(&path)?,
+            readers: Readers::open(&path, settings::reader)?,
             witness: Witness::at(place.witness()),
             values: ValueFiles::new(place.values()),
             watch: Watch::new(path.clone(), changes.clone(), Arc::clone(&clock), Arc::clone(&workers)),
-            _cleaner: Cleaner::start(&path, Arc::clone(&log))?,
+            _cleaner: Some(Cleaner::start(&path, Arc::clone(&log))?),
             writer: Writer::start(db, path.clone(), patience, log)?,
             path,
             clock,
             changes,
             workers,
+            _at_rest: None,
+        })
+    }
+
+    /// Opens the store at a path to look at it. Where it can be written this is [`Self::open`]; elsewhere every change is
+    /// refused as `store.unavailable`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::open`].
+    pub fn open_to_read(path: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
+        let place = Place::of_existing(path)?;
+        if place.is_writable() {
+            return Self::open(path, clock);
+        }
+        let opened = open_to_read::open(&place)?;
+        let path = place.database.clone();
+        let workers = Arc::new(Workers::new(place.workers()));
+        let (changes, log) = (Changes::default(), Arc::new(Log::default()));
+        Ok(Self {
+            readers: Readers::open(&path, opened.reader)?,
+            witness: Witness::at(place.witness()),
+            values: ValueFiles::new(place.values()),
+            watch: Watch::new(path.clone(), changes.clone(), Arc::clone(&clock), Arc::clone(&workers)),
+            _cleaner: None,
+            writer: Writer::start(opened.db, path.clone(), Patience::default(), log)?,
+            path,
+            clock,
+            changes,
+            workers,
+            _at_rest: opened.at_rest,
         })
     }
 

@@ -65,18 +65,24 @@ fn wait_alone(place: &Place) -> Result<File> {
     let path = place.opening();
     let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
     let file = file.map_err(|error| unusable(&path, &error))?;
+    wait_for(&file, FlockOperation::NonBlockingLockExclusive, place)?;
+    Ok(file)
+}
+
+/// Waits for the lock of those who open the store.
+pub(super) fn wait_for(file: &File, lock: FlockOperation, place: &Place) -> Result<()> {
     let until = Instant::now() + OPENING;
-    while flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+    while flock(file, lock).is_err() {
         if Instant::now() > until {
             let what = format!("another process has been opening {} for too long", place.database.display());
             return Err(unavailable(what, "end it, then try again"));
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    Ok(file)
+    Ok(())
 }
 
-fn unusable(path: &Path, error: &io::Error) -> Error {
+pub(super) fn unusable(path: &Path, error: &io::Error) -> Error {
     unavailable(format!("{} can't be opened: {error}", path.display()), "check the path and its permissions")
 }
 
@@ -86,7 +92,7 @@ fn make_file(path: &Path) -> io::Result<()> {
 }
 
 /// A look at the first bytes, and at the length that they promise. Pages further in are checked as they are read.
-fn check_header(path: &Path) -> Result<()> {
+pub(super) fn check_header(path: &Path) -> Result<()> {
     let mut header = Vec::with_capacity(100);
     let read = File::open(path).and_then(|file| file.take(100).read_to_end(&mut header));
     read.map_err(|error| unusable(path, &error))?;
@@ -111,7 +117,7 @@ fn check_header(path: &Path) -> Result<()> {
     Ok(())
 }
 
-fn log_name(path: &Path) -> std::ffi::OsString {
+pub(super) fn log_name(path: &Path) -> std::ffi::OsString {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push("-wal");
     name
