@@ -4,7 +4,7 @@ use lodestep::core::Result;
 use lodestep::core::checkpoint::{ActionState, How, Phase};
 use lodestep::core::event::{Evidence, Gate};
 use lodestep::core::reference::with_inputs;
-use lodestep::core::rules::completion::is_self_declared;
+use lodestep::core::rules::completion::{Judge, judge};
 use lodestep::core::rules::standing::Status;
 use lodestep::inspect::{self, Opened};
 use serde_json::{Value, json};
@@ -115,9 +115,13 @@ fn plan(opened: &Opened) -> String {
         format!("[{mark}] {}: {}{evidence}\n", milestone.id, line(&title, 100))
     });
     let mut text: String = rows.collect();
-    if opened.definition.as_ref().is_some_and(is_self_declared) {
-        text.push_str("completion is self-declared: the file names no evidence that the runtime checks\n");
-    }
+    text.push_str(match opened.definition.as_ref().map(judge) {
+        None | Some(Judge::Check) => "",
+        Some(Judge::ModelWithEvidence) => {
+            "completion is self-declared: that the evidence is there is checked, that it is good is not ([done] check)\n"
+        }
+        Some(Judge::Model) => "completion is self-declared: the file names no check, and no evidence of any kind\n",
+    });
     text
 }
 
@@ -227,6 +231,7 @@ pub fn as_json(opened: &Opened) -> Value {
         "run": ls::as_json(&opened.row), "status": opened.standing.status, "reasons": opened.standing.reasons, "text": text,
         "objective": objective(opened), "inputs": opened.inputs, "damage": opened.damage,
         "requests": requests, "unread": opened.unread.len(), "checkpoint": opened.checkpoint,
-        "state_digest": opened.checkpoint.state_digest(), "self_declared": opened.definition.as_ref().map(is_self_declared),
+        "state_digest": opened.checkpoint.state_digest(),
+        "self_declared": opened.definition.as_ref().map(|definition| judge(definition) != Judge::Check),
     })
 }
