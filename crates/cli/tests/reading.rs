@@ -127,3 +127,17 @@ fn a_store_in_use_can_be_looked_at_without_the_right_to_write_it() {
     assert!(said.err.contains("store.unavailable") && said.err.contains("shared memory"), "{said:?}");
     assert!(said.err.contains("its -wal file"), "it does not say what to do: {said:?}");
 }
+
+#[test]
+fn to_look_at_an_older_copy_hides_nothing_from_whoever_opens_it_next() {
+    let world = World::new();
+    let run = waiting(&world);
+    let older = std::fs::read(world.path().join("store.db")).expect("read");
+    world.lodestep(&["cancel", &run]).exits(0);
+    std::fs::write(world.path().join("store.db"), older).expect("put back");
+    let locked = Locked::of(&world);
+    reads(&locked, &run);
+    drop(locked);
+    let listed = world.json(&["ls"]);
+    assert_eq!((&listed[0]["status"], &listed[0]["why"]), (&json!("quarantined"), &json!("rewound")));
+}

@@ -79,6 +79,28 @@ async fn every_value_beside_a_journal_is_verified_and_what_was_altered_is_named(
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_moves_while_it_is_verified_is_sound() {
+    let kept = Kept::with_a_long_way_to_go().await;
+    let (runtime, _) = kept.open();
+    let worker = runtime.clone();
+    let work = tokio::spawn(async move {
+        worker.work_until_idle(Arc::new(lodestep::observe::Silent), &Default::default()).await.expect("worked");
+    });
+    let reading = kept.open_to_look();
+    let mut looks = 0;
+    while !work.is_finished() {
+        for run in reading.audit().await.expect("audited").runs {
+            let report = inspect::verify(&reading, &run).await.expect("verified");
+            assert_eq!(report.faults, Vec::<String>::new());
+            looks += 1;
+        }
+    }
+    work.await.expect("sound");
+    assert!(looks > 1, "it was over at once");
+    assert_eq!(kept.row(&runtime).await.status, Status::Completed);
+}
+
 #[tokio::test]
 async fn g05_a_damaged_index_of_effects_lets_nothing_be_sent_twice() {
     for alter in [

@@ -72,6 +72,19 @@ impl Kept {
         (settle(&runtime, &self.run).await, ledger)
     }
 
+    /// A run that has not begun, of some hundred steps with effects and words.
+    pub async fn with_a_long_way_to_go() -> Self {
+        let definition = agent(vec![tool("pay", Class::Unsafe)], &[]);
+        let mut replies: Vec<Value> = (0..150).map(|n| says(&[("pay", json!({ "n": n }))])).collect();
+        replies.push(says(&[("finish", json!({"summary": "done"}))]));
+        Self::of(definition, Value::Array(replies)).await.0
+    }
+
+    /// The store, for somebody who only looks.
+    pub fn open_to_look(&self) -> SqliteStore {
+        SqliteStore::open_to_read(&self.path(), Arc::new(SystemClock)).expect("opened")
+    }
+
     /// A run with a row in every table: an effect, an artifact, an open and a closed request, a read message, snapshots,
     /// transcripts.
     pub async fn with_a_run_that_has_everything() -> Self {

@@ -11,6 +11,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use lodestep_core::rules::standing::Status;
@@ -107,7 +108,9 @@ impl Witness {
     pub(super) fn note(&self, db: &Connection) -> rusqlite::Result<()> {
         let mark = Mark::of(db)?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.as_ref() != Some(&mark) && write(&self.path, &mark).is_ok() {
+        // A store that was only read may have been put back and not be held yet: the witness keeps what it knows.
+        let is_news = known.as_ref().is_none_or(|seen| *seen != mark && !mark.is_older_than(seen));
+        if is_news && write(&self.path, &mark).is_ok() {
             *known = Some(mark);
         }
         Ok(())
@@ -119,7 +122,9 @@ fn read(path: &Path) -> Option<Mark> {
 }
 
 fn write(path: &Path, mark: &Mark) -> io::Result<()> {
-    let draft = path.with_extension(format!("{}", std::process::id()));
+    static DRAFTS: AtomicU64 = AtomicU64::new(0);
+    let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+    let draft = path.with_extension(format!("{}-{number}", std::process::id()));
     write_new(&draft, format!("{mark}\n").as_bytes())?;
     fs::rename(&draft, path)?;
     path.parent().map_or(Ok(()), sync_folder)
