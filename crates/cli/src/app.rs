@@ -110,8 +110,7 @@ impl App {
     /// Prints an error where it belongs, and gives its exit code.
     pub fn report(&self, error: &Error) -> u8 {
         if self.json {
-            let value = json!({"error": {"code": error.code(), "what": error.what(), "next": error.next()}});
-            self.print(&format!("{value}\n"));
+            self.print(&format!("{}\n", json!({"error": as_json(error)})));
         } else {
             let next = error.next().replace("`lodestep ", &format!("`{} ", self.program));
             eprintln!("error: {} [{}]", error.what(), error.code());
@@ -123,8 +122,13 @@ impl App {
     }
 }
 
+/// An error as JSON.
+pub fn as_json(error: &Error) -> Value {
+    json!({"code": error.code(), "what": error.what(), "next": error.next()})
+}
+
 /// 7 for the store, 2 for what was typed or written, 1 for a refusal.
-fn exit_code(error: &Error) -> u8 {
+pub fn exit_code(error: &Error) -> u8 {
     match error.code() {
         "run.unfinished" | "run.id_invalid" => 2,
         code if code.starts_with("store.") => 7,

@@ -82,20 +82,22 @@ pub enum Command {
         #[arg(long, default_value_t = 1000)]
         limit: usize,
     },
-    /// Approve a request by its name.
-    #[command(after_help = "Example: lodestep approve a7f3")]
+    /// Approve requests by their names.
+    #[command(after_help = "Example: lodestep approve a7f3 09bc")]
     Approve {
-        /// The start of the request's name.
-        request: String,
-        /// Other arguments, a JSON object: your own action in place of the proposed one.
+        /// The start of a request's name; each request once.
+        #[arg(required = true, value_name = "REQUEST")]
+        requests: Vec<String>,
+        /// Other arguments for one request, a JSON object: your own action in place of the proposed one.
         #[arg(long, value_name = "JSON")]
         edit: Option<String>,
     },
-    /// Deny a request by its name.
+    /// Deny requests by their names.
     #[command(after_help = "Example: lodestep deny a7f3 --reason \"not yet\"")]
     Deny {
-        /// The start of the request's name.
-        request: String,
+        /// The start of a request's name; each request once.
+        #[arg(required = true, value_name = "REQUEST")]
+        requests: Vec<String>,
         /// What the model is told.
         #[arg(long, default_value = "")]
         reason: String,

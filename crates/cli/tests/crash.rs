@@ -185,7 +185,7 @@ fn sql_04_two_workers_on_one_store_do_each_effect_once() {
     let done = world.json(&["ls", "--status", "completed"]);
     assert_eq!(done.as_array().map(Vec::len), Some(12), "{done}");
     assert_eq!(counts(&world), (12, 12));
-    world.lodestep(&["verify"]).exits(0);
+    assert!(world.lodestep(&["verify"]).exits(0).out.contains("store.db: sound\n"));
 }
 
 #[test]

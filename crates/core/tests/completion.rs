@@ -31,7 +31,8 @@ fn check_said(bench: &mut Bench, ordinal: u32, seen: Seen) -> Vec<&'static str> 
     let attempt = bench.action(ordinal).map_or(1, |action| action.attempts + 1);
     let text = format!("{seen:?}").into_bytes();
     let attempt = Attempt { ordinal: Ordinal(ordinal), attempt, seen, text, artifact: None };
-    let hands = Hands { free: 8, send_by: bench.send_by() };
+    let busy = Default::default();
+    let hands = Hands { free: 8, send_by: bench.send_by(), busy: &busy };
     let events = bench.step(|draft, definition| {
         settle(draft, attempt)?;
         owed(draft, definition, hands)

@@ -400,6 +400,10 @@ pub trait Store: Send + Sync {
     /// Every run, and what belongs to none. Reads whole tables.
     fn audit(&self) -> StoreFuture<'_, Audit>;
 
+    /// What is wrong with the store's own file, in words; empty when it is sound, or there is none. It changes nothing,
+    /// reads everything and takes as long; workers may go on meanwhile. What the runs say is not looked at.
+    fn integrity(&self) -> StoreFuture<'_, Vec<String>>;
+
     /// Empties the transcripts of a run; returns how many there were. Nothing needs them.
     fn forget_transcripts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, u64>;
 }

@@ -159,29 +159,55 @@ pub fn is_enough(stands: &Standing) -> bool {
 pub fn interruptible() -> Shutdown {
     let shutdown = Shutdown::default();
     let begun = shutdown.clone();
+    let mut signals = StopSignals::heard();
     tokio::spawn(async move {
-        stop_signal().await;
+        signals.next().await;
         eprintln!("\nstopping: what is under way may end, then the run is handed over (again: at once)");
         begun.begin();
-        stop_signal().await;
+        signals.next().await;
         std::process::exit(130);
     });
     shutdown
 }
 
-async fn stop_signal() {
-    #[cfg(unix)]
-    {
+/// Ctrl-C and SIGTERM, heard from one moment on: one that comes while the one before it is dealt with is not lost.
+#[cfg(unix)]
+struct StopSignals {
+    heard: Vec<tokio::signal::unix::Signal>,
+}
+
+#[cfg(unix)]
+impl StopSignals {
+    /// Listens from now on. What the system does not let it hear ends the process, as without it.
+    fn heard() -> Self {
         use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
-            }
-            return;
-        }
+        let kinds = [SignalKind::terminate(), SignalKind::interrupt()];
+        Self { heard: kinds.into_iter().filter_map(|kind| signal(kind).ok()).collect() }
     }
-    let _ = tokio::signal::ctrl_c().await;
+
+    /// The next of them.
+    async fn next(&mut self) {
+        std::future::poll_fn(|context| {
+            let came = self.heard.iter_mut().any(|signal| signal.poll_recv(context).is_ready());
+            if came { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+        })
+        .await;
+    }
+}
+
+/// Ctrl-C, where there are no signals.
+#[cfg(not(unix))]
+struct StopSignals;
+
+#[cfg(not(unix))]
+impl StopSignals {
+    fn heard() -> Self {
+        Self
+    }
+
+    async fn next(&mut self) {
+        let _ = tokio::signal::ctrl_c().await;
+    }
 }
 
 /// Says where a run stands; the exit code.

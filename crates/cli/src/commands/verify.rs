@@ -1,21 +1,26 @@
-//! `verify`: do the journals still say what they said?
+//! `verify`: is the store's file sound, and do the journals still say what they said?
 
-use lodestep::core::Result;
+use lodestep::Runtime;
+use lodestep::core::ids::DEFAULT_NAMESPACE;
+use lodestep::core::{Error, Result};
 use lodestep::inspect::{self, Report};
-use lodestep::store::Audit;
+use lodestep::store::{Audit, Filter};
 use serde_json::{Value, json};
 
-use crate::app::App;
+use crate::app::{App, as_json};
 use crate::text::short_id;
 
-/// Verifies one run, or all, with what belongs to none. Exits 7 when something is damaged.
+/// Verifies the file, then one run, or all. Exits 7 when something is damaged.
 pub async fn verify(app: &App, run: Option<String>) -> Result<u8> {
     let runtime = app.open_to_read()?;
-    let audit = match run {
-        Some(run) => Audit { runs: vec![runtime.find(&run).await?.run], strays: Vec::new() },
-        None => runtime.store().audit().await?,
+    let file = File::check(app, &runtime).await?;
+    let audit = match wanted(&runtime, run).await {
+        // What can't be read of a damaged file is no more than that, and the file's faults are still told.
+        Err(error) if file.damage.is_some() && error.code() == "store.corrupt" => Audit::default(),
+        audit => audit?,
     };
-    let (mut reports, mut text, mut damaged) = (Vec::new(), String::new(), false);
+    let (mut reports, mut text, mut damaged) =
+        (vec![file.as_json(&audit.strays)], file.in_words(), file.damage.is_some());
     for run in audit.runs {
         let id = short_id(run.key.run.as_str(), &[]).to_owned();
         match inspect::verify(runtime.store(), &run).await {
@@ -33,13 +38,63 @@ pub async fn verify(app: &App, run: Option<String>) -> Result<u8> {
     }
     if !audit.strays.is_empty() {
         damaged = true;
-        text.push_str(
-            &audit.strays.iter().fold("store: DAMAGED\n".to_owned(), |text, stray| format!("{text}  {stray}\n")),
-        );
-        reports.push(json!({"run": null, "faults": audit.strays}));
+        let strays = audit.strays.iter().map(|stray| format!("  {stray}\n")).collect::<String>();
+        text.push_str(&format!("rows of no run: DAMAGED\n{strays}"));
     }
-    app.say(if text.is_empty() { "no runs\n" } else { &text }, &Value::Array(reports));
+    if reports.len() == 1 {
+        text.push_str(if damaged { "no run can be read\n" } else { "no runs\n" });
+    }
+    app.say(&text, &Value::Array(reports));
     Ok(if damaged { 7 } else { 0 })
+}
+
+async fn wanted(runtime: &Runtime, run: Option<String>) -> Result<Audit> {
+    match run {
+        Some(run) => Ok(Audit { runs: vec![runtime.find(&run).await?.run], strays: Vec::new() }),
+        None => match runtime.store().audit().await {
+            // A damaged table keeps nothing else from being read.
+            Err(error) if error.code() == "store.corrupt" => {
+                let rows = runtime.store().list(DEFAULT_NAMESPACE, &Filter::default()).await?;
+                let strays = vec![error.what().to_owned()];
+                Ok(Audit { runs: rows.into_iter().map(|row| row.run).collect(), strays })
+            }
+            audit => audit,
+        },
+    }
+}
+
+/// The store's file, and what is wrong with it.
+struct File {
+    path: String,
+    faults: Vec<String>,
+    damage: Option<Error>,
+}
+
+impl File {
+    async fn check(app: &App, runtime: &Runtime) -> Result<Self> {
+        let path = app.store_path().display().to_string();
+        let faults = runtime.store().integrity().await?;
+        let damage = (!faults.is_empty()).then(|| {
+            Error::new(
+                "store.corrupt",
+                format!("{path} is damaged"),
+                "end its workers and keep it as it is with its -wal; put it back from a copy that verifies. \
+                 Of runs that are sound below, `lodestep show`, `lodestep log` and `lodestep artifacts` still read all",
+            )
+        });
+        Ok(Self { path, faults, damage })
+    }
+
+    fn in_words(&self) -> String {
+        let Some(error) = &self.damage else { return format!("store {}: sound\n", self.path) };
+        let faults = self.faults.iter().map(|fault| format!("  {fault}\n")).collect::<String>();
+        format!("store {}: DAMAGED [{}]\n{faults}  {}\n", self.path, error.code(), error.next())
+    }
+
+    fn as_json(&self, strays: &[String]) -> Value {
+        let faults: Vec<&String> = self.faults.iter().chain(strays).collect();
+        json!({"store": self.path, "faults": faults, "error": self.damage.as_ref().map(as_json)})
+    }
 }
 
 fn in_words(id: &str, report: &Report) -> String {

@@ -4,24 +4,28 @@ use lodestep::core::effect::sameness;
 use lodestep::core::ids::DEFAULT_NAMESPACE;
 use lodestep::core::json::{canonical, parse_strict};
 use lodestep::core::rules::inbox::{Became, Verdict, Word};
-use lodestep::core::{Error, Ordinal, Result, RunKey};
+use lodestep::core::{Digest, Error, Ordinal, Result, RunKey};
 use lodestep::store::RequestRow;
 use lodestep::tools::schema::Schemas;
 use lodestep::{Runtime, inspect};
 use serde_json::{Value, json};
 
-use crate::app::App;
+use crate::app::{App, as_json, exit_code};
 use crate::args::ResolveArgs;
 use crate::text::short_id;
 
-/// Approves a request, as it is or with other arguments.
-pub async fn approve(app: &App, name: &str, edit: Option<String>) -> Result<u8> {
+/// Approves requests as they are, or one with other arguments.
+pub async fn approve(app: &App, names: &[String], edit: Option<String>) -> Result<u8> {
     let runtime = app.open(false)?;
-    let row = request(&runtime, name).await?;
-    let word = match edit {
-        None => Word::Approve { request: row.name },
-        Some(text) => edited(&runtime, &row, &text).await?,
+    let rows = requests(&runtime, names).await?;
+    let Some(text) = edit else {
+        return say_to_each(app, &runtime, &rows, |request| Word::Approve { request }, "approved").await;
     };
+    let [row] = rows.as_slice() else {
+        let what = format!("an edit stands in the place of one request, and {} are named", rows.len());
+        return Err(Error::new("usage.edit", what, "edit them one by one; nothing changed"));
+    };
+    let word = edited(&runtime, row, &text).await?;
     say(app, &runtime, &row.run.key, word, "approved").await
 }
 
@@ -68,11 +72,11 @@ fn pinned_again(mut arguments: Value, shown: &Value) -> Value {
     arguments
 }
 
-/// Denies a request.
-pub async fn deny(app: &App, name: &str, reason: String) -> Result<u8> {
+/// Denies requests.
+pub async fn deny(app: &App, names: &[String], reason: String) -> Result<u8> {
     let runtime = app.open(false)?;
-    let row = request(&runtime, name).await?;
-    say(app, &runtime, &row.run.key, Word::Deny { request: row.name, reason }, "denied").await
+    let rows = requests(&runtime, names).await?;
+    say_to_each(app, &runtime, &rows, |request| Word::Deny { request, reason: reason.clone() }, "denied").await
 }
 
 /// Answers a question.
@@ -100,6 +104,20 @@ pub async fn to_run(app: &App, run: &str, word: Word, done: &str) -> Result<u8> 
     let runtime = app.open(false)?;
     let row = runtime.find(run).await?;
     say(app, &runtime, &row.run.key, word, done).await
+}
+
+/// The requests whose names begin so: each is found and none is meant twice, or nothing is said to any.
+async fn requests(runtime: &Runtime, names: &[String]) -> Result<Vec<RequestRow>> {
+    let mut rows: Vec<RequestRow> = Vec::new();
+    for name in names {
+        let row = request(runtime, name).await?;
+        if let Some(at) = rows.iter().position(|earlier| earlier.name == row.name) {
+            let what = format!("`{}` and `{name}` are one request: {}", names[at], &row.name.to_hex()[..8]);
+            return Err(Error::new("usage.request_twice", what, "name each request once; nothing changed"));
+        }
+        rows.push(row);
+    }
+    Ok(rows)
 }
 
 /// The one request whose name begins so.
@@ -132,21 +150,62 @@ async fn request(runtime: &Runtime, name: &str) -> Result<RequestRow> {
     Err(Error::new("request.ambiguous", what, "give more of the name"))
 }
 
+/// Says the like to each request. Their runs judge each on its own: a refusal of one leaves the others said.
+async fn say_to_each(
+    app: &App,
+    runtime: &Runtime,
+    rows: &[RequestRow],
+    word: impl Fn(Digest) -> Word,
+    done: &str,
+) -> Result<u8> {
+    if let [only] = rows {
+        return say(app, runtime, &only.run.key, word(only.name), done).await;
+    }
+    let (mut code, mut said) = (0, Vec::new());
+    for row in rows {
+        let name = &row.name.to_hex()[..8];
+        let mut value = match tell(app, runtime, &row.run.key, word(row.name), done).await {
+            Ok((text, value)) => {
+                if !app.json {
+                    app.print(&format!("{name}: {text}"));
+                }
+                value
+            }
+            Err(error) => {
+                code = code.max(exit_code(&error));
+                if !app.json {
+                    app.report(&Error::new(error.code(), format!("{name}: {}", error.what()), error.next()));
+                }
+                json!({"verdict": "refused", "run": row.run.key.run, "error": as_json(&error)})
+            }
+        };
+        value["request"] = json!(row.name);
+        said.push(value);
+    }
+    if app.json {
+        app.print(&format!("{}\n", Value::Array(said)));
+    }
+    Ok(code)
+}
+
 async fn say(app: &App, runtime: &Runtime, run: &RunKey, word: Word, done: &str) -> Result<u8> {
-    let id = short_id(run.run.as_str(), &[]);
+    let (text, value) = tell(app, runtime, run, word, done).await?;
+    app.say(&text, &value);
+    Ok(0)
+}
+
+/// Tells a run; what came of it, as text and as JSON. A refusal is an error.
+async fn tell(app: &App, runtime: &Runtime, run: &RunKey, word: Word, done: &str) -> Result<(String, Value)> {
     match runtime.send(run, &app.by(), word).await? {
         Verdict::Accepted => {
+            let id = short_id(run.run.as_str(), &[]);
             let hint = app.command(&format!("resume {id}"));
             let text = format!("{done}; run {id} goes on as soon as a worker is there (`{hint}` is one)\n");
-            app.say(&text, &json!({"verdict": "accepted", "run": run.run}));
-            Ok(0)
+            Ok((text, json!({"verdict": "accepted", "run": run.run})))
         }
         Verdict::AlreadyGiven(happened) => {
-            app.say(
-                &format!("already given: {happened}\n"),
-                &json!({"verdict": "already_given", "run": run.run, "happened": happened}),
-            );
-            Ok(0)
+            let text = format!("already given: {happened}\n");
+            Ok((text, json!({"verdict": "already_given", "run": run.run, "happened": happened})))
         }
         Verdict::Refused(error) => Err(error),
     }

@@ -1,5 +1,7 @@
 //! What comes next without waiting for anyone: expiries, ends, intents.
 
+use std::collections::BTreeSet;
+
 use crate::checkpoint::{Action, ActionState, Checkpoint, How, Phase};
 use crate::definition::{Decide, Definition, OnExpiry, StateAct, ToolKind};
 use crate::draft::Draft;
@@ -17,11 +19,13 @@ use crate::value::ValueRef;
 
 /// What the worker can do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hands {
+pub struct Hands<'a> {
     /// How many more attempts it can have under way: an intent is committed only when it can be sent at once.
     pub free: u32,
     /// Nothing is sent after this time: the lease ends soon after.
     pub send_by: Timestamp,
+    /// What it has under way. A repeatable action is sent without an intent, so that the state can't tell.
+    pub busy: &'a BTreeSet<Ordinal>,
 }
 
 /// Pushes what is owed: expired requests, effects that were done before, a judged finish, the end of a
@@ -30,10 +34,10 @@ pub struct Hands {
 /// # Errors
 ///
 /// `run.illegal_event` when the state contradicts itself.
-pub fn owed(draft: &mut Draft, definition: &Definition, hands: Hands) -> Result<()> {
+pub fn owed(draft: &mut Draft, definition: &Definition, hands: Hands<'_>) -> Result<()> {
     match draft.checkpoint().phase {
         Phase::Ended { .. } | Phase::Stopped { .. } => return Ok(()),
-        Phase::Cancelling { .. } => return wind_up(draft),
+        Phase::Cancelling { .. } => return wind_up(draft, hands.busy),
         Phase::Active => {}
     }
     expire(draft)?;
@@ -341,28 +345,31 @@ fn forbidden(definition: &Definition, action: &Action, now: Timestamp) -> Option
 }
 
 /// After a cancel: what was not sent is withdrawn, what was sent is waited for, then the run ends. Nothing when no
-/// cancel was read.
+/// cancel was read. `busy` are the actions that are under way.
 ///
 /// # Errors
 ///
 /// `run.illegal_event` when the state contradicts itself.
-pub fn wind_up(draft: &mut Draft) -> Result<()> {
+pub fn wind_up(draft: &mut Draft, busy: &BTreeSet<Ordinal>) -> Result<()> {
     if !matches!(draft.checkpoint().phase, Phase::Cancelling { .. }) {
         return Ok(());
     }
-    let unsent: Vec<Ordinal> = draft
+    let unsent: Vec<(Ordinal, &str)> = draft
         .checkpoint()
         .pending
         .values()
-        .filter(|action| match action.state {
-            ActionState::Gated { .. } => true,
-            ActionState::Ready { .. } => action.class.is_repeatable() || action.first_sent.is_none(),
-            _ => false,
+        .filter_map(|action| match action.state {
+            ActionState::Ready { .. } if action.class.is_repeatable() => {
+                // A worker before this one may have begun it: nothing more than this is known.
+                (!busy.contains(&action.ordinal)).then_some((action.ordinal, "done"))
+            }
+            ActionState::Ready { .. } => action.first_sent.is_none().then_some((action.ordinal, "sent")),
+            ActionState::Gated { .. } => Some((action.ordinal, "sent")),
+            _ => None,
         })
-        .map(|action| action.ordinal)
         .collect();
-    for ordinal in unsent {
-        let text = draft.put("withdrawn: the run was cancelled before it was sent");
+    for (ordinal, what) in unsent {
+        let text = draft.put(format!("withdrawn: the run was cancelled before it was {what}"));
         draft.push(Event::ActionWithdrawn(ActionWithdrawn { ordinal, text }))?;
     }
     resend_becomes_doubt(draft)?;
@@ -384,7 +391,7 @@ fn resend_becomes_doubt(draft: &mut Draft) -> Result<()> {
         .checkpoint()
         .pending
         .values()
-        .filter(|action| matches!(action.state, ActionState::Ready { .. }))
+        .filter(|action| matches!(action.state, ActionState::Ready { .. }) && !action.class.is_repeatable())
         .map(|action| (action.ordinal, action.attempts))
         .collect();
     for (ordinal, attempt) in resends {

@@ -283,7 +283,8 @@ impl Drive {
         let busy = self.under_way.len() as u32;
         let parallel = draft.checkpoint().limits.parallel.max(1);
         let free = if stopping || self.lease.is_too_late() { 0 } else { parallel.saturating_sub(busy) };
-        owed(&mut draft, &run.definition, Hands { free, send_by: self.lease.send_by() })?;
+        let hands = Hands { free, send_by: self.lease.send_by(), busy: &self.under_way };
+        owed(&mut draft, &run.definition, hands)?;
         let mut request = None;
         if !stopping && wants_model(draft.checkpoint(), draft.now()) && self.asking.is_none() {
             let store = self.runtime.store.clone();

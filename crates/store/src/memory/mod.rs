@@ -214,6 +214,10 @@ impl Store for MemoryStore {
         self.later(|state| Ok(state.audit()))
     }
 
+    fn integrity(&self) -> StoreFuture<'_, Vec<String>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
     fn forget_transcripts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, u64> {
         self.later(move |state| {
             let journal = state.run_mut(run)?.journal.iter_mut();

@@ -9,7 +9,7 @@
 //! - `readers`: reading connections.
 //! - `start`, `commit`, `snapshot`, `inbox`: what is written.
 //! - `worker`, `lease`: who may advance a run.
-//! - `load`, `list`, `value`, `beside`: what is read.
+//! - `load`, `list`, `value`, `beside`: what is read; `integrity`: whether it can be.
 //! - `witness`: was the file put back to an older copy?
 //! - `watch`: hints from other processes.
 //! - `row`, `pack`, `failure`: columns, packed columns, errors.
@@ -18,6 +18,7 @@ mod beside;
 mod commit;
 mod failure;
 mod inbox;
+mod integrity;
 mod lease;
 mod list;
 mod load;
@@ -61,7 +62,7 @@ use lease::Claiming;
 use log::{Cleaner, Log};
 use place::Place;
 use readers::Readers;
-use settings::Patience;
+use settings::{Patience, Reader};
 use start::PreparedStart;
 use value::ValueFiles;
 use watch::Watch;
@@ -74,6 +75,7 @@ pub struct SqliteStore {
     path: PathBuf,
     clock: Arc<dyn Clock>,
     changes: Changes,
+    reader: Reader,
     readers: Readers,
     values: ValueFiles,
     workers: Arc<Workers>,
@@ -101,6 +103,7 @@ impl SqliteStore {
         let workers = Arc::new(Workers::new(place.workers()));
         let changes = Changes::default();
         Ok(Self {
+            reader: settings::reader,
             readers: Readers::open(&path, settings::reader)?,
             witness: Witness::at(place.witness()),
             values: ValueFiles::new(place.values()),
@@ -131,6 +134,7 @@ impl SqliteStore {
         let workers = Arc::new(Workers::new(place.workers()));
         let (changes, log) = (Changes::default(), Arc::new(Log::default()));
         Ok(Self {
+            reader: opened.reader,
             readers: Readers::open(&path, opened.reader)?,
             witness: Witness::at(place.witness()),
             values: ValueFiles::new(place.values()),
@@ -390,6 +394,10 @@ impl Store for SqliteStore {
 
     fn audit(&self) -> StoreFuture<'_, Audit> {
         self.read_one_moment(beside::audit)
+    }
+
+    fn integrity(&self) -> StoreFuture<'_, Vec<String>> {
+        Box::pin(async move { integrity::check(&self.path, self.reader) })
     }
 
     fn forget_transcripts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, u64> {

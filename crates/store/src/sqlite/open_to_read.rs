@@ -9,21 +9,21 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use lodestep_core::Result;
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
 use rustix::fs::FlockOperation;
 
 use super::failure::{explain, unavailable};
 use super::migrate::check;
 use super::open::{check_header, log_name, unusable, wait_for};
 use super::place::Place;
-use super::settings;
+use super::settings::{self, Reader};
 
 /// A store that is only read.
 pub(super) struct Opened {
     /// In the place of the writing connection: it refuses to write.
     pub(super) db: Connection,
     /// Makes further connections.
-    pub(super) reader: fn(&Path) -> rusqlite::Result<Connection>,
+    pub(super) reader: Reader,
     /// Held while the database is read as it lies.
     pub(super) at_rest: Option<File>,
 }
@@ -73,9 +73,10 @@ fn look(db: &Connection) -> rusqlite::Result<()> {
 
 fn unshared(path: &Path, error: &rusqlite::Error) -> lodestep_core::Error {
     match error.sqlite_error_code() {
-        Some(rusqlite::ErrorCode::CannotOpen | rusqlite::ErrorCode::ReadOnly) => unavailable(
+        // The last where it is there, and whoever had it open died before it said anything.
+        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::FileLockingProtocolFailed) => unavailable(
             format!(
-                "{} has a log beside it, and the shared memory that SQLite reads it by can't be made: the folder can't \
+                "{} has a log beside it, and the shared memory that SQLite reads it by can't be made or mended: the folder can't \
                  be written ({error})",
                 path.display()
             ),

@@ -8,6 +8,7 @@ use lodestep_core::Result;
 use rusqlite::Connection;
 
 use super::failure::{Done, explain};
+use super::settings::Reader;
 
 /// More than the threads of a machine that read at the same instant are rare; who finds none free waits for one.
 const COUNT: usize = 3;
@@ -19,7 +20,7 @@ pub(super) struct Readers {
 
 impl Readers {
     /// Opens them; `open` makes one.
-    pub(super) fn open(path: &Path, open: impl Fn(&Path) -> rusqlite::Result<Connection>) -> Result<Self> {
+    pub(super) fn open(path: &Path, open: Reader) -> Result<Self> {
         let connections = (0..COUNT).map(|_| open(path).map(Mutex::new)).collect::<Result<_, _>>();
         Ok(Self { connections: connections.map_err(|error| explain(&error, path))? })
     }

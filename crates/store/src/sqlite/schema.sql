@@ -18,6 +18,8 @@ CREATE INDEX run_by_agent ON run (namespace, agent);
 CREATE INDEX run_by_inputs ON run (inputs);
 
 -- Where a run stands. A plain step changes no column that an index names.
+-- rewound: the store was put back to an older copy, and the run's journal does not say so yet.
+-- undecodable: it can't be read, and no worker gets it before it is released.
 CREATE TABLE head (
     run INTEGER PRIMARY KEY,
     namespace TEXT NOT NULL,
@@ -36,9 +38,7 @@ CREATE TABLE head (
     -- The position of the newest cancel.
     cancel_at INTEGER,
     updated_at INTEGER NOT NULL,
-    -- The store was put back to an older copy, and the run's journal does not say so yet.
     rewound INTEGER NOT NULL DEFAULT 0,
-    -- It can't be read: no worker gets it before it is released.
     undecodable INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX head_by_status ON head (namespace, status);
@@ -67,6 +67,7 @@ CREATE TABLE snapshot (
 ) STRICT;
 CREATE UNIQUE INDEX snapshot_by_run ON snapshot (run, seq);
 
+-- The digest is over the other columns: a journal names a message by its position alone.
 CREATE TABLE message (
     n INTEGER PRIMARY KEY,
     run INTEGER NOT NULL,
@@ -74,7 +75,6 @@ CREATE TABLE message (
     id TEXT NOT NULL,
     body BLOB NOT NULL,
     sent_at INTEGER NOT NULL,
-    -- Over the others: a journal names a message by its position alone.
     digest BLOB NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX message_by_position ON message (run, position);
@@ -122,9 +122,6 @@ CREATE TABLE worker (
 
 -- Which store this is, and how often it was put back to an older copy. A witness beside the file knows both, and how
 -- far the journal had come: `witness.rs`.
-CREATE TABLE store (
-    only INTEGER PRIMARY KEY CHECK (only = 1),
-    name TEXT NOT NULL,
-    timeline INTEGER NOT NULL
-) STRICT;
-INSERT INTO store (only, name, timeline) VALUES (1, lower(hex(randomblob(16))), 1);
+-- The schema's text fills one page; comments within a table count.
+CREATE TABLE store (name TEXT NOT NULL, timeline INTEGER NOT NULL) STRICT;
+INSERT INTO store (name, timeline) VALUES (lower(hex(randomblob(16))), 1);

@@ -101,6 +101,9 @@ fn durable(db: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
+/// Makes a reading connection.
+pub(super) type Reader = fn(&Path) -> rusqlite::Result<Connection>;
+
 /// A reading connection: it can't change anything, whatever it is told.
 pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;

@@ -135,7 +135,12 @@ fn write(path: &Path, mark: &Mark) -> io::Result<()> {
 pub(super) fn question(db: &Connection, place: &Place) -> Result<()> {
     let path = &place.database;
     let broken = |error: rusqlite::Error| explain(&error, path);
-    let found = Mark::of(db).map_err(broken)?;
+    let found = match Mark::of(db).map_err(broken) {
+        Ok(found) => found,
+        // How far it has come can't be read. It is opened all the same: what is damaged is named by whoever reads it.
+        Err(error) if error.code() == "store.corrupt" => return Ok(()),
+        Err(error) => return Err(error),
+    };
     let Some(seen) = read(&place.witness()) else {
         let _ = write(&place.witness(), &found);
         return Ok(());

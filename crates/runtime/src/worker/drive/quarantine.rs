@@ -1,5 +1,7 @@
 //! Runs that only a person lets go on: what is damaged is named at once, and nothing is sent.
 
+use std::collections::BTreeSet;
+
 use lodestep_core::checkpoint::Phase;
 use lodestep_core::event::{CallLost, Event, StopReason};
 use lodestep_core::rules::quarantine::{REWOUND, quarantine};
@@ -47,7 +49,7 @@ impl Drive {
             inbox::read(&mut draft, *position, message)?;
         }
         quarantine(&mut draft, StopReason::Undecodable, in_words(&error))?;
-        owed::wind_up(&mut draft)?;
+        owed::wind_up(&mut draft, &BTreeSet::new())?;
         if draft.is_empty() {
             let again = draft.now().plus_ms(LOOK_AGAIN_MS);
             let due = standing(draft.checkpoint()).due.map(|due| due.max(again));
