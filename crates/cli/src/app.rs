@@ -2,14 +2,15 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lodestep::Runtime;
-use lodestep::core::{Error, Result};
-use lodestep::store::{SqliteStore, SystemClock};
+use lodestep::core::{Error, Result, RunKey};
+use lodestep::store::{RunRow, SqliteStore, SystemClock};
 use serde_json::{Value, json};
 
 use crate::args::Cli;
+use crate::text::{quoted, short_id};
 
 /// What was typed before the command, and how to say things.
 pub struct App {
@@ -18,6 +19,7 @@ pub struct App {
     pub json: bool,
     by: Option<String>,
     program: String,
+    run: Mutex<Option<String>>,
 }
 
 /// The folder that holds a store when nothing is said.
@@ -30,7 +32,7 @@ impl App {
     /// What was typed.
     pub fn new(cli: &Cli) -> Self {
         let program = std::env::args().next().unwrap_or_else(|| "lodestep".to_owned());
-        Self { store: cli.store.clone(), json: cli.json, by: cli.by.clone(), program }
+        Self { store: cli.store.clone(), json: cli.json, by: cli.by.clone(), program, run: Mutex::default() }
     }
 
     /// Who says it: as given, else the machine's user.
@@ -41,9 +43,39 @@ impl App {
 
     /// The command as this binary was started, with the store if one was named.
     pub fn command(&self, rest: &str) -> String {
+        let program = quoted(&self.program);
         match &self.store {
-            Some(store) => format!("{} --store {} {rest}", self.program, store.display()),
-            None => format!("{} {rest}", self.program),
+            Some(store) => format!("{program} --store {} {rest}", quoted(&store.display().to_string())),
+            None => format!("{program} {rest}"),
+        }
+    }
+
+    /// The run whose id ends so, which hints name from then on.
+    ///
+    /// # Errors
+    ///
+    /// `run.not_found`, `run.ambiguous`, and the store's errors.
+    pub async fn find(&self, runtime: &Runtime, id_end: &str) -> Result<RunRow> {
+        let row = runtime.find(id_end).await?;
+        self.speaks_of(&row.run.key);
+        Ok(row)
+    }
+
+    /// From now on hints name this run.
+    pub fn speaks_of(&self, run: &RunKey) {
+        *self.run() = Some(short_id(run.run.as_str(), &[]).to_owned());
+    }
+
+    fn run(&self) -> MutexGuard<'_, Option<String>> {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A hint's commands as they can be typed: as this binary was started, with its store, and for the run that is meant.
+    fn pasted(&self, hint: &str) -> String {
+        let hint = hint.replace("`lodestep ", &format!("`{}", self.command("")));
+        match &*self.run() {
+            Some(run) => hint.replace(" RUN`", &format!(" {run}`")),
+            None => hint,
         }
     }
 
@@ -93,11 +125,11 @@ impl App {
 
     /// Prints an error where it belongs, and gives its exit code.
     pub fn report(&self, error: &Error) -> u8 {
+        let next = self.pasted(error.next());
         if self.json {
-            let value = json!({"error": {"code": error.code(), "what": error.what(), "next": error.next()}});
+            let value = json!({"error": {"code": error.code(), "what": error.what(), "next": next}});
             self.print(&format!("{value}\n"));
         } else {
-            let next = error.next().replace("`lodestep ", &format!("`{} ", self.program));
             eprintln!("error: {} [{}]", error.what(), error.code());
             if !next.is_empty() {
                 eprintln!("  {next}");

@@ -82,7 +82,7 @@ fn apr_03_an_edit_is_another_action_and_the_old_request_is_stale() {
 fn a_question_waits_for_its_answer() {
     let world = World::new();
     let replies = json!([
-        { "calls": [{ "name": "ask", "arguments": { "question": "Which one?", "choices": ["a", "b"] } }] },
+        { "calls": [{ "name": "ask", "arguments": { "question": "Which one?" } }] },
         { "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] },
     ]);
     let agent = world.agent("", &replies);

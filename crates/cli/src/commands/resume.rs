@@ -17,7 +17,7 @@ use crate::text::short_id;
 pub async fn resume(app: &App, run: Option<String>, all: bool, pace: Option<Duration>) -> Result<u8> {
     let runtime = app.open(false)?;
     let rows = match run {
-        Some(id_end) => vec![runtime.find(&id_end).await?],
+        Some(id_end) => vec![app.find(&runtime, &id_end).await?],
         None => unfinished(&runtime).await?,
     };
     match rows.as_slice() {

@@ -41,8 +41,8 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
         return crash_at(&point);
     }
     missing_secrets(&file)?;
-    let runtime = app.open(true)?;
     let id = args.id.as_deref().map(RunId::parse).transpose()?;
+    let runtime = app.open(true)?;
     let join_unfinished = !args.new && id.is_none();
     let definition = file.definition.clone();
     let digest = definition.digest();
@@ -120,6 +120,11 @@ pub async fn follow(app: &App, runtime: &Runtime, key: &RunKey, pace: Option<Dur
     let shutdown = interruptible();
     let observer = Arc::new(Progress::new(pace, false));
     let following = Following::mark(app, key.run.as_str());
+    app.speaks_of(key);
+    let before = inspect::open(runtime.store(), key).await?;
+    for action in before.checkpoint.pending.values() {
+        observer.know(key, action.ordinal, &action.tool, before.text(&action.arguments).as_bytes());
+    }
     loop {
         let stands = runtime.work_on(key, observer.clone(), &shutdown, is_enough).await?;
         let opened = inspect::open(runtime.store(), key).await?;
@@ -130,7 +135,7 @@ pub async fn follow(app: &App, runtime: &Runtime, key: &RunKey, pace: Option<Dur
             return Ok(130);
         }
         if stands.status == Status::Waiting
-            && let Some(word) = tokio::task::block_in_place(|| people::ask_here(&opened))
+            && let Some(word) = tokio::task::block_in_place(|| people::ask_here(app, &opened))
         {
             if let Verdict::Refused(error) = runtime.send(key, &app.by(), word).await? {
                 app.report(&error);
@@ -196,6 +201,7 @@ fn report(app: &App, opened: &inspect::Opened, stands: &Standing) -> u8 {
     if stands.status == Status::Waiting {
         app.print(&people::hints(app, opened));
     }
+    app.print(&people::doubts(app, opened));
     for name in opened.checkpoint.artifacts.keys().filter(|_| stands.status.is_terminal()) {
         app.print(&format!("  {}\n", line(&app.command(&format!("artifacts {id} {name}")), 200)));
     }

@@ -13,7 +13,7 @@ use crate::text::short_id;
 pub async fn verify(app: &App, run: Option<String>) -> Result<u8> {
     let runtime = app.open(false)?;
     let rows = match run {
-        Some(run) => vec![runtime.find(&run).await?],
+        Some(run) => vec![app.find(&runtime, &run).await?],
         None => runtime.store().list(DEFAULT_NAMESPACE, &Filter::default()).await?,
     };
     let (mut reports, mut text, mut damaged) = (Vec::new(), String::new(), false);

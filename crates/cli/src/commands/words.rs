@@ -12,12 +12,13 @@ use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::args::ResolveArgs;
+use crate::people;
 use crate::text::short_id;
 
 /// Approves a request, as it is or with other arguments.
 pub async fn approve(app: &App, name: &str, edit: Option<String>) -> Result<u8> {
     let runtime = app.open(false)?;
-    let row = request(&runtime, name).await?;
+    let row = request(app, &runtime, name).await?;
     let word = match edit {
         None => Word::Approve { request: row.name },
         Some(text) => edited(&runtime, &row, &text).await?,
@@ -66,21 +67,26 @@ fn pinned_again(mut arguments: Value, shown: &Value) -> Value {
 /// Denies a request.
 pub async fn deny(app: &App, name: &str, reason: String) -> Result<u8> {
     let runtime = app.open(false)?;
-    let row = request(&runtime, name).await?;
+    let row = request(app, &runtime, name).await?;
     say(app, &runtime, &row.run.key, Word::Deny { request: row.name, reason }, "denied").await
 }
 
 /// Answers a question.
 pub async fn answer(app: &App, name: &str, value: String) -> Result<u8> {
     let runtime = app.open(false)?;
-    let row = request(&runtime, name).await?;
+    let row = request(app, &runtime, name).await?;
+    let opened = inspect::open(runtime.store(), &row.run.key).await?;
+    let asked = people::open_requests(&opened).into_iter().find(|(_, request, _)| request.name == row.name);
+    if let Some((question, _, false)) = asked {
+        people::check_answer(&opened, question, &value)?;
+    }
     say(app, &runtime, &row.run.key, Word::Answer { request: row.name, value }, "answered").await
 }
 
 /// Says what became of an action in doubt.
 pub async fn resolve(app: &App, args: ResolveArgs) -> Result<u8> {
     let runtime = app.open(false)?;
-    let row = runtime.find(&args.run).await?;
+    let row = app.find(&runtime, &args.run).await?;
     let became = match (args.happened, args.abandon) {
         (Some(result), _) => Became::Happened(result.into_bytes()),
         (None, Some(reason)) => Became::Abandoned(reason),
@@ -93,21 +99,24 @@ pub async fn resolve(app: &App, args: ResolveArgs) -> Result<u8> {
 /// Says a word to the run of an id.
 pub async fn to_run(app: &App, run: &str, word: Word, done: &str) -> Result<u8> {
     let runtime = app.open(false)?;
-    let row = runtime.find(run).await?;
+    let row = app.find(&runtime, run).await?;
     say(app, &runtime, &row.run.key, word, done).await
 }
 
 /// The one request whose name begins so.
-async fn request(runtime: &Runtime, name: &str) -> Result<RequestRow> {
+async fn request(app: &App, runtime: &Runtime, name: &str) -> Result<RequestRow> {
     let wanted = name.trim().to_lowercase();
     let hex = !wanted.is_empty() && wanted.chars().all(|c| c.is_ascii_hexdigit());
-    let mut found = if hex { runtime.store().find_requests(DEFAULT_NAMESPACE, &wanted).await? } else { Vec::new() };
+    let found = if hex { runtime.store().find_requests(DEFAULT_NAMESPACE, &wanted).await? } else { Vec::new() };
     let open: Vec<&RequestRow> = found.iter().filter(|row| row.open).collect();
-    if let [only] = open.as_slice() {
-        return Ok((*only).clone());
-    }
-    if found.len() == 1 {
-        return Ok(found.remove(0));
+    let only = match (open.as_slice(), found.as_slice()) {
+        ([only], _) => Some((*only).clone()),
+        (_, [only]) => Some(only.clone()),
+        _ => None,
+    };
+    if let Some(only) = only {
+        app.speaks_of(&only.run.key);
+        return Ok(only);
     }
     let listed = |rows: &[RequestRow]| {
         let names = rows.iter().map(|row| row.name.to_hex()[..8].to_owned());
