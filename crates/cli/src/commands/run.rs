@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use lodestep::core::ids::DEFAULT_NAMESPACE;
 use lodestep::core::json::canonical;
 use lodestep::core::rules::inbox::Verdict;
 use lodestep::core::rules::standing::{Reason, Standing, Status};
 use lodestep::core::{Digest, Error, Result, RunId, RunKey};
-use lodestep::store::{RunRow, Started};
+use lodestep::store::{Filter, RunRow, Started};
 use lodestep::worker::Shutdown;
 use lodestep::{Runtime, Start, agent::AgentFile, fault, inspect};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::args::RunArgs;
@@ -28,7 +29,9 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
     }
     let here = std::env::current_dir().unwrap_or_default();
     let inputs = file.inputs(&args.input, &here)?;
+    let folders = file.check_folders(&inputs);
     if args.check {
+        folders?;
         let tools: Vec<&str> = file.definition.tools.iter().map(|tool| tool.name.as_str()).collect();
         let text = format!("{}: ok. Agent {}, tools {}\n", args.file.display(), file.definition.name, tools.join(", "));
         app.say(
@@ -42,6 +45,11 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
     }
     missing_secrets(&file)?;
     let id = args.id.as_deref().map(RunId::parse).transpose()?;
+    if let Err(missing) = folders
+        && !is_under_way(app, &file.definition.name, &inputs, id.as_ref()).await?
+    {
+        return Err(missing);
+    }
     let runtime = app.open(true)?;
     let join_unfinished = !args.new && id.is_none();
     let definition = file.definition.clone();
@@ -67,6 +75,21 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
         },
     };
     follow(app, &runtime, &key, args.pace).await
+}
+
+/// Is there a run that this command would go on with? It may have read its documents already.
+async fn is_under_way(app: &App, agent: &str, inputs: &Value, id: Option<&RunId>) -> Result<bool> {
+    if !app.store_path().exists() {
+        return Ok(false);
+    }
+    let filter = Filter { agent: Some(agent.to_owned()), ..Filter::default() };
+    let rows = app.open(false)?.store().list(DEFAULT_NAMESPACE, &filter).await?;
+    let inputs = Digest::of(&canonical(inputs));
+    let same = |row: &RunRow| match id {
+        Some(id) => row.run.key.run == *id,
+        None => !row.status.is_terminal(),
+    };
+    Ok(rows.iter().any(|row| row.inputs == inputs && same(row)))
 }
 
 /// The armed point is read from the environment, once: this process becomes one that has it.

@@ -153,12 +153,15 @@ fn judge_finish(draft: &mut Draft, definition: &Definition) -> Result<()> {
         finish_core(draft, ordinal, true, result)?;
         return end_if_settled(draft, definition, ordinal);
     }
-    let text = format!("not complete yet:\n- {}", missing.join("\n- "));
-    let result = draft.put(text);
+    let missing = missing.join("\n- ");
+    let result = draft.put(format!("not complete yet:\n- {missing}"));
     finish_core(draft, ordinal, false, result)?;
     draft.push(Event::FinishRefused(FinishRefused { ordinal }))?;
-    if draft.checkpoint().refused_finishes >= draft.checkpoint().limits.refused_finishes {
-        return draft.push(Event::RunStopped(RunStopped { reason: StopReason::Completion, text: result }));
+    let refused = draft.checkpoint().refused_finishes;
+    if refused >= draft.checkpoint().limits.refused_finishes {
+        let times = if refused == 1 { "once".to_owned() } else { format!("{refused} times") };
+        let text = draft.put(format!("finish was refused {times}, as the run is not complete:\n- {missing}"));
+        return draft.push(Event::RunStopped(RunStopped { reason: StopReason::Completion, text }));
     }
     // A second finish of the same decision is judged too.
     judge_finish(draft, definition)
