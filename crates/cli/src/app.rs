@@ -37,8 +37,16 @@ impl App {
 
     /// Who says it: as given, else the machine's user.
     pub fn by(&self) -> String {
-        let user = || std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).ok();
-        self.by.clone().or_else(user).unwrap_or_else(|| "operator".to_owned())
+        let said = |name: String| Some(name.trim().to_owned()).filter(|name| !name.is_empty());
+        let named = |variable| std::env::var(variable).ok().and_then(said);
+        // The system's own program knows users of every kind; it is asked only where the environment tells nothing.
+        let system = || {
+            let output =
+                std::process::Command::new("id").arg("-un").stdin(std::process::Stdio::null()).output().ok()?;
+            String::from_utf8(output.stdout).ok().and_then(said)
+        };
+        let by = self.by.clone().or_else(|| named("USER")).or_else(|| named("LOGNAME")).or_else(system);
+        by.unwrap_or_else(|| "operator".to_owned())
     }
 
     /// The command as this binary was started, with the store if one was named.

@@ -219,3 +219,29 @@ fn a_store_that_was_lost_is_refused_and_not_begun_anew() {
     std::fs::rename(world.path().join("store.db-files"), world.path().join("old-files")).expect("moved");
     world.lodestep(&["run", &agent]).exits(3);
 }
+
+#[test]
+fn without_a_name_in_the_environment_the_systems_user_says_it() {
+    let world = World::new();
+    let agent = paying(&world);
+    world.lodestep(&["run", &agent]).exits(3);
+    let mut command = world.command(&["approve", &world.requests()[0]]);
+    let nameless = command.env_remove("LODESTEP_USER").env_remove("USER").env_remove("LOGNAME");
+    Said::of(nameless.output().expect("ran")).exits(0);
+    let system = std::process::Command::new("id").arg("-un").output().expect("id");
+    let name = String::from_utf8(system.stdout).expect("UTF-8");
+    let done = world.lodestep(&["run", &agent]).exits(0);
+    assert!(done.err.contains(&format!("approved by {} ", name.trim())), "{name}: {done:?}");
+}
+
+#[test]
+fn a_second_cancel_is_already_given() {
+    let world = World::new();
+    let agent = paying(&world);
+    world.lodestep(&["run", &agent]).exits(3);
+    let id = world.run_id();
+    let cancels: Vec<_> = (0..4).map(|_| world.command(&["cancel", &id]).spawn().expect("started")).collect();
+    let said: Vec<Said> = cancels.into_iter().map(|child| Said::of(child.wait_with_output().expect("ended"))).collect();
+    assert!(said.iter().all(|said| said.code == Some(0)), "{said:?}");
+    assert!(world.lodestep(&["cancel", &id]).exits(0).out.starts_with("already given"));
+}

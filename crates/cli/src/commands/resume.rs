@@ -10,7 +10,7 @@ use lodestep::core::{Error, Result};
 use lodestep::store::{Filter, RunRow};
 
 use crate::app::App;
-use crate::commands::run::{exit_code, follow};
+use crate::commands::run::{as_process, exit_code, follow};
 use crate::text::short_id;
 
 /// Goes on with one run, or with all.
@@ -61,6 +61,6 @@ async fn go_on(app: &App, runtime: &Runtime, row: &RunRow, pace: Option<Duration
             Verdict::Accepted | Verdict::AlreadyGiven(_) => {}
         }
     }
-    eprintln!("going on with {id} at step {}", row.seq);
+    eprintln!("going on with {id} at step {}{}", row.seq, as_process());
     follow(app, runtime, &row.run.key, pace).await
 }

@@ -1,5 +1,6 @@
 //! `run`: start an agent, or go on with its unfinished run; stay until it ends or needs what this terminal can't give.
 
+use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,13 +20,13 @@ use crate::commands::show;
 use crate::following::{Following, ended_unseen};
 use crate::people;
 use crate::progress::Progress;
-use crate::text::{line, short_id};
+use crate::text::{line, quoted, short_id};
 
 /// Runs an agent file.
 pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
     let file = AgentFile::load(&args.file).map_err(Error::from)?;
     if let Some(point) = &args.crash_at {
-        fault::check(point).map_err(|fault| Error::new("usage.crash_at", fault, ""))?;
+        file.check_fault_point(point)?;
     }
     let here = std::env::current_dir().unwrap_or_default();
     let inputs = file.inputs(&args.input, &here)?;
@@ -44,6 +45,7 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
         return crash_at(&point);
     }
     missing_secrets(&file)?;
+    fault::goes_on_with(same_command());
     let id = args.id.as_deref().map(RunId::parse).transpose()?;
     if let Err(missing) = folders
         && !is_under_way(app, &file.definition.name, &inputs, id.as_ref()).await?
@@ -65,7 +67,7 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
     let started = runtime.start(Start { definition, inputs, id, join_unfinished }).await?;
     let key = match started {
         Started::New(run) => {
-            eprintln!("run {} started", short_id(run.key.run.as_str(), &[]));
+            eprintln!("run {} started{}", short_id(run.key.run.as_str(), &[]), as_process());
             run.key
         }
         Started::Existing(row) => going_on(&row, &digest, "--id names it"),
@@ -109,6 +111,12 @@ fn crash_at(point: &str) -> Result<u8> {
     return command.status().map_err(fault).map(|status| status.code().unwrap_or(1) as u8);
 }
 
+/// What was typed, without what would start another run.
+fn same_command() -> String {
+    let words = std::env::args().filter(|word| word != "--new").map(|word| quoted(&word));
+    words.collect::<Vec<_>>().join(" ")
+}
+
 fn missing_secrets(file: &AgentFile) -> Result<()> {
     let missing: Vec<&str> =
         file.secrets.iter().map(String::as_str).filter(|name| std::env::var_os(name).is_none()).collect();
@@ -121,11 +129,16 @@ fn missing_secrets(file: &AgentFile) -> Result<()> {
 
 fn going_on(row: &RunRow, digest: &Digest, other: &str) -> Arc<RunKey> {
     let id = short_id(row.run.key.run.as_str(), &[]);
-    eprintln!("going on with {id} at step {}; {other}", row.seq);
+    eprintln!("going on with {id} at step {}; {other}{}", row.seq, as_process());
     if row.definition != *digest {
         eprintln!("  the agent file has changed since; the run goes on with its own definition");
     }
     row.run.key.clone()
+}
+
+/// For a person who wants to try what a kill does.
+pub fn as_process() -> String {
+    if std::io::stderr().is_terminal() { format!("  (process {})", std::process::id()) } else { String::new() }
 }
 
 fn several(rows: &[RunRow]) -> Error {
@@ -144,6 +157,7 @@ pub async fn follow(app: &App, runtime: &Runtime, key: &RunKey, pace: Option<Dur
     let observer = Arc::new(Progress::new(pace, false));
     let following = Following::mark(app, key.run.as_str());
     app.speaks_of(key);
+    fault::goes_on_with(app.command(&format!("resume {}", short_id(key.run.as_str(), &[]))));
     let before = inspect::open(runtime.store(), key).await?;
     for action in before.checkpoint.pending.values() {
         observer.know(key, action.ordinal, &action.tool, before.text(&action.arguments).as_bytes());
@@ -197,7 +211,8 @@ pub fn interruptible() -> Shutdown {
     shutdown
 }
 
-async fn stop_signal() {
+/// Ctrl-C or SIGTERM.
+pub async fn stop_signal() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
