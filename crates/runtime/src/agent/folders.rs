@@ -13,33 +13,28 @@ pub(super) fn check(definition: &Definition, inputs: &Value) -> Result<(), Error
     for tool in &definition.tools {
         if let ToolKind::Builtin { builtin, root: Some(root), .. } = &tool.kind
             && builtin == "documents"
+            // A folder that the file itself names was looked for when the file was read.
+            && let Some(input) = input_of(root)
         {
             let folder = with_inputs(root, inputs);
             if !Path::new(&folder).is_dir() {
-                return Err(fault(&tool.group, root, &folder));
+                return Err(fault(&tool.group, &input, &folder));
             }
         }
     }
     Ok(())
 }
 
-fn fault(table: &str, root: &str, folder: &str) -> Error {
+fn input_of(root: &str) -> Option<String> {
+    let pieces = pieces(root).ok()?;
+    pieces.into_iter().find_map(|piece| if let Piece::Input(name) = piece { Some(name.to_owned()) } else { None })
+}
+
+fn fault(table: &str, input: &str, folder: &str) -> Error {
     let is = if Path::new(folder).exists() { "no folder" } else { "not there" };
-    let pieces = pieces(root).unwrap_or_default();
-    let input = pieces.iter().find_map(|piece| match piece {
-        Piece::Input(name) => Some(*name),
-        _ => None,
-    });
-    match input {
-        Some(name) => Error::new(
-            "input.folder_missing",
-            format!("the input `{name}`: {folder} is {is}, and [tools.{table}] reads its documents there"),
-            format!("give a folder that exists: -i {name}=FOLDER"),
-        ),
-        None => Error::new(
-            "agent.folder_missing",
-            format!("{folder} is {is}, and [tools.{table}] reads its documents there"),
-            "make the folder, or write another `root`",
-        ),
-    }
+    Error::new(
+        "input.folder_missing",
+        format!("the input `{input}`: {folder} is {is}, and [tools.{table}] reads its documents there"),
+        format!("give a folder that exists: -i {input}=FOLDER"),
+    )
 }

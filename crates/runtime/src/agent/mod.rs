@@ -141,7 +141,7 @@ impl AgentFile {
     ///
     /// # Errors
     ///
-    /// `input.folder_missing` naming the input and its value, `agent.folder_missing` when the file itself names the folder.
+    /// `input.folder_missing` naming the input and its value.
     pub fn check_folders(&self, inputs: &Value) -> Result<(), Error> {
         folders::check(&self.definition, inputs)
     }
