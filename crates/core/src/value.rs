@@ -55,7 +55,7 @@ impl Stored {
 
 /// Values on their way into a transition: what the pure rules made, to be stored in the same commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Values(Vec<Vec<u8>>);
+pub struct Values(Vec<(Digest, Vec<u8>)>);
 
 impl Values {
     /// No values yet.
@@ -67,19 +67,19 @@ impl Values {
     pub fn put(&mut self, bytes: impl Into<Vec<u8>>) -> ValueRef {
         let bytes = bytes.into();
         let value = ValueRef::of(&bytes);
-        if !self.0.contains(&bytes) {
-            self.0.push(bytes);
+        if !self.0.iter().any(|(digest, _)| *digest == value.digest) {
+            self.0.push((value.digest, bytes));
         }
         value
     }
 
     /// The bytes, in the order in which they were put.
     pub fn into_vec(self) -> Vec<Vec<u8>> {
-        self.0
+        self.0.into_iter().map(|(_, bytes)| bytes).collect()
     }
 
-    /// The bytes, in the order in which they were put.
-    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        self.0.iter().map(Vec::as_slice)
+    /// The bytes with their digests, in the order in which they were put.
+    pub fn iter(&self) -> impl Iterator<Item = (Digest, &[u8])> {
+        self.0.iter().map(|(digest, bytes)| (*digest, bytes.as_slice()))
     }
 }

@@ -5,7 +5,7 @@ mod random;
 mod support;
 
 use lodestep_core::context::budget::Budget;
-use lodestep_core::context::{Blobs, assemble, estimate, wants};
+use lodestep_core::context::{Assembled, Blobs, assemble, estimate, request_digest, wants};
 use lodestep_core::definition::Definition;
 use lodestep_core::event::{ArtifactSaved, ArtifactShown, Event};
 use lodestep_core::{Checkpoint, ValueRef};
@@ -62,7 +62,9 @@ fn every_request_is_valid_fits_and_is_the_same_again() {
             definition.model.max_output_tokens = 100;
             let blobs = loaded(&bench.checkpoint, &definition, &bench.blobs);
             let budget = Budget::of(&bench.checkpoint, &definition);
-            let Ok((request, manifest)) = assemble(&bench.checkpoint, &definition, &bench.inputs(), &blobs) else {
+            let Ok(Assembled { request, digest, manifest }) =
+                assemble(&bench.checkpoint, &definition, &bench.inputs(), &blobs)
+            else {
                 assert!(definition.model.context_window < 9_000, "seed {seed}: it would have fitted");
                 continue;
             };
@@ -71,8 +73,9 @@ fn every_request_is_valid_fits_and_is_the_same_again() {
             assert!(bytes.len() as u64 <= budget.bytes, "seed {seed}: {} of {}", bytes.len(), budget.bytes);
             assert!(manifest.tokens <= budget.tokens.max(1), "seed {seed}");
             check_valid(&request);
+            assert_eq!(digest, request_digest(&definition, &request), "seed {seed}");
             let again = assemble(&bench.checkpoint, &definition, &bench.inputs(), &blobs).expect("it fits again");
-            assert_eq!((estimate::bytes_of(&again.0), again.1), (bytes, manifest), "seed {seed}");
+            assert_eq!((estimate::bytes_of(&again.request), again.manifest), (bytes, manifest), "seed {seed}");
         }
     }
     assert!(made > 3_000, "{made}");
@@ -88,7 +91,7 @@ fn g08_what_is_not_wanted_changes_nothing() {
         }
         let blobs = loaded(&bench.checkpoint, &bench.definition, &bench.blobs);
         let make = |blobs: &Blobs| assemble(&bench.checkpoint, &bench.definition, &bench.inputs(), blobs);
-        let request = |blobs: &Blobs| make(blobs).ok().map(|(request, _)| estimate::bytes_of(&request));
+        let request = |blobs: &Blobs| make(blobs).ok().map(|made| estimate::bytes_of(&made.request));
         assert!(request(&blobs) == request(&bench.blobs), "seed {seed}: transcripts and old values are never needed");
     }
 }
@@ -108,7 +111,7 @@ fn g08_values_that_are_there_but_not_wanted_are_not_shown() {
     ends(&mut bench, 2, 400_000);
     let wanted = loaded(&bench.checkpoint, &bench.definition, &bench.blobs);
     let make = |blobs: &Blobs| assemble(&bench.checkpoint, &bench.definition, &bench.inputs(), blobs).expect("it fits");
-    assert_eq!(text_of(&make(&wanted).0), text_of(&make(&bench.blobs).0));
+    assert_eq!(text_of(&make(&wanted).request), text_of(&make(&bench.blobs).request));
     assert!(!wanted.contains_key(&bench.settled(1).arguments.digest), "the case is the one that is meant");
 }
 
@@ -131,12 +134,14 @@ fn text_of(request: &Request) -> String {
 fn an_open_artifact_that_cannot_fit_is_named_and_not_loaded() {
     let bench = with_artifact(&vec![b'z'; 10 << 20]);
     assert!(wants(&bench.checkpoint, &bench.definition).iter().all(|stored| stored.len < 1 << 20));
-    let (request, _) = assemble(&bench.checkpoint, &bench.definition, &bench.inputs(), &bench.blobs).expect("it fits");
+    let Assembled { request, .. } =
+        assemble(&bench.checkpoint, &bench.definition, &bench.inputs(), &bench.blobs).expect("it fits");
     let text = text_of(&request);
     assert!(text.contains("big.txt (version 1, 10485760 bytes)") && text.contains("too large to show"), "{text}");
     assert!(!text.contains("zzzz"), "also when its bytes happen to be there");
     let bench = with_artifact(b"short and sweet");
-    let (request, _) = assemble(&bench.checkpoint, &bench.definition, &bench.inputs(), &bench.blobs).expect("it fits");
+    let Assembled { request, .. } =
+        assemble(&bench.checkpoint, &bench.definition, &bench.inputs(), &bench.blobs).expect("it fits");
     assert!(text_of(&request).contains("short and sweet"));
 }
 
@@ -153,7 +158,8 @@ fn the_newest_decision_is_shown_whole_though_one_result_is_huge() {
         bench.step(|draft, _| settle(draft, ended));
     }
     let blobs = loaded(&bench.checkpoint, &bench.definition, &bench.blobs);
-    let (request, _) = assemble(&bench.checkpoint, &bench.definition, &bench.inputs(), &blobs).expect("it fits");
+    let Assembled { request, .. } =
+        assemble(&bench.checkpoint, &bench.definition, &bench.inputs(), &blobs).expect("it fits");
     let text = text_of(&request);
     assert!(text.contains("result 1") && text.contains("result 2") && text.contains("bytes left out"), "{text}");
 }
@@ -163,9 +169,10 @@ fn made_up_names_and_empty_states_give_valid_requests() {
     let mut bench = Bench::new(Definition { objective: String::new(), ..free() });
     bench.definition.objective = String::new();
     let empty = assemble(&bench.checkpoint, &bench.definition, &json!({}), &bench.blobs).expect("it fits");
-    check_valid(&empty.0);
+    check_valid(&empty.request);
     bench.calls(vec![call("rm -rf /; 🦀", &json!({})), call("", &json!({})), call(&"x".repeat(300), &json!({}))]);
-    let (request, _) = assemble(&bench.checkpoint, &bench.definition, &json!({}), &bench.blobs).expect("it fits");
+    let Assembled { request, .. } =
+        assemble(&bench.checkpoint, &bench.definition, &json!({}), &bench.blobs).expect("it fits");
     check_valid(&request);
 }
 
@@ -179,7 +186,7 @@ fn a_request_is_as_large_after_four_hundred_decisions_as_after_forty() {
             let blobs = loaded(&bench.checkpoint, &bench.definition, &bench.blobs);
             assert!(blobs.len() < 120, "{}", blobs.len());
             let made = assemble(&bench.checkpoint, &bench.definition, &bench.inputs(), &blobs).expect("it fits");
-            sizes.push(estimate::bytes_of(&made.0).len());
+            sizes.push(estimate::bytes_of(&made.request).len());
         }
     }
     assert!(sizes[1] < sizes[0] * 11 / 10, "{sizes:?}");

@@ -14,18 +14,17 @@ pub fn tokens(bytes: u64) -> u64 {
     bytes.div_ceil(BYTES_PER_TOKEN)
 }
 
-/// The bytes of a request's JSON, of which the tools' are known.
-pub fn size_of(request: &Request, tools_bytes: u64) -> u64 {
+/// The bytes of a request's JSON, of which the messages' and the tools' are known.
+pub fn size_of(request: &Request, messages_bytes: u64, tools_bytes: u64) -> u64 {
     let mut counted = Counter(0);
-    let texts = (&request.system, &request.messages, request.max_output_tokens, request.turn);
     // Counting can't fail.
-    let _ = serde_json::to_writer(&mut counted, &texts);
-    counted.0 + tools_bytes + FIELD_NAMES
+    let _ = serde_json::to_writer(&mut counted, &(&request.system, request.max_output_tokens, request.turn));
+    counted.0 + messages_bytes + tools_bytes + FIELD_NAMES
 }
 
-/// The names of a request's fields, with their quotes, colons and braces, over those of a list.
+/// The names of a request's fields, with their quotes, colons and braces, over those of a list of the counted ones.
 const FIELD_NAMES: u64 =
-    r#"{"max_output_tokens":,"messages":,"system":,"tools":,"turn":}"#.len() as u64 - "[,,,]".len() as u64;
+    r#"{"max_output_tokens":,"messages":,"system":,"tools":,"turn":}"#.len() as u64 - "[,,]".len() as u64;
 
 struct Counter(u64);
 
@@ -60,7 +59,8 @@ mod tests {
         }];
         let tools_bytes = canonical(&serde_json::to_value(&tools).unwrap()).len() as u64;
         let messages = vec![Message::User { text: "\u{1}\"\\ 🦀".into() }];
+        let messages_bytes = serde_json::to_vec(&messages).unwrap().len() as u64;
         let request = Request { system: "s\t".into(), messages, tools, max_output_tokens: 12, turn: 3 };
-        assert_eq!(size_of(&request, tools_bytes), bytes_of(&request).len() as u64);
+        assert_eq!(size_of(&request, messages_bytes, tools_bytes), bytes_of(&request).len() as u64);
     }
 }

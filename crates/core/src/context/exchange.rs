@@ -55,18 +55,25 @@ pub(super) fn recent(view: &View<'_>, room: u64) -> Exchange {
 }
 
 fn weight(view: &View<'_>, settled: &Settled) -> u64 {
-    let escaped = |text: String| text.bytes().map(escaped_len).sum::<u64>();
     // Arguments are JSON inside a JSON string.
-    FRAME + escaped(view.text(&settled.arguments)) + escaped(view.text(&settled.result))
+    FRAME + escaped_len(&view.text(&settled.arguments)) + escaped_len(&view.text(&settled.result))
 }
 
-/// The bytes that a byte takes in canonical JSON.
-fn escaped_len(byte: u8) -> u64 {
-    match byte {
-        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 8 | 12 => 2,
-        0..=31 => 6,
-        _ => 1,
+/// The bytes that a text takes inside a string of canonical JSON.
+fn escaped_len(text: &str) -> u64 {
+    let escaped = count(text, |byte| byte < 32 || matches!(byte, b'"' | b'\\'));
+    if escaped == 0 {
+        return text.len() as u64;
     }
+    // A backslash and a letter for those with a name, `\u` and four digits for the other control characters.
+    let nameless = count(text, |byte| byte < 32 && !matches!(byte, b'\n' | b'\r' | b'\t' | 8 | 12));
+    text.len() as u64 + escaped + nameless * 4
+}
+
+/// How many bytes of a text are such. Sums of single bytes are what a processor adds many of at once.
+fn count(text: &str, is: impl Fn(u8) -> bool) -> u64 {
+    let of_chunk = |chunk: &[u8]| u64::from(chunk.iter().map(|byte| u8::from(is(*byte))).sum::<u8>());
+    text.as_bytes().chunks(usize::from(u8::MAX)).map(of_chunk).sum()
 }
 
 fn pair(view: &View<'_>, group: &[&Settled], limit: u64) -> (Message, Message) {
@@ -94,7 +101,7 @@ fn arguments(view: &View<'_>, settled: &Settled, limit: u64) -> String {
     if text.is_empty() || text.len() as u64 > limit {
         return format!("{{\"left_out\":\"{} bytes\"}}", settled.arguments.len);
     }
-    text
+    text.into_owned()
 }
 
 /// Providers refuse a whole request that repeats a name which no tool could have; a model makes such names up.

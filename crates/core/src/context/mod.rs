@@ -97,7 +97,7 @@ pub struct TooLarge {
     pub budget: u64,
 }
 
-/// The values that the next request may show, in no order that matters.
+/// The values that the next request may show, each once, in the order of their digests.
 ///
 /// What would not fit anyway is not asked for, however much the run has stored.
 pub fn wants(checkpoint: &Checkpoint, definition: &Definition) -> Vec<Stored> {
@@ -146,7 +146,18 @@ fn recent_values(checkpoint: &Checkpoint, bytes: u64) -> Vec<Stored> {
     wanted
 }
 
-/// Builds the request.
+/// A request, and what is recorded of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assembled {
+    /// What the model is asked.
+    pub request: Request,
+    /// The digest of the request, as [`request_digest`] gives it.
+    pub digest: Digest,
+    /// What the request was made of.
+    pub manifest: Manifest,
+}
+
+/// Builds the request from the values that [`wants`] names.
 ///
 /// # Errors
 ///
@@ -156,7 +167,22 @@ pub fn assemble(
     definition: &Definition,
     inputs: &Value,
     blobs: &Blobs,
-) -> Result<(Request, Manifest), TooLarge> {
+) -> Result<Assembled, TooLarge> {
+    assemble_from(&wants(checkpoint, definition), checkpoint, definition, inputs, blobs)
+}
+
+/// The same for whoever has asked [`wants`] for this checkpoint and definition already.
+///
+/// # Errors
+///
+/// As [`assemble`].
+pub fn assemble_from(
+    wanted: &[Stored],
+    checkpoint: &Checkpoint,
+    definition: &Definition,
+    inputs: &Value,
+    blobs: &Blobs,
+) -> Result<Assembled, TooLarge> {
     let budget = Budget::of(checkpoint, definition);
     let system = system_text(definition, inputs);
     let offered = definition.offered();
@@ -167,28 +193,49 @@ pub fn assemble(
         max_output_tokens: definition.model.max_output_tokens,
         turn: checkpoint.model.answered,
     };
-    let fixed = estimate::size_of(&request, offered.bytes);
+    let rest = estimate::size_of(&request, 0, offered.bytes);
+    let fixed = rest + "[]".len() as u64;
     let shown = shown_artifacts(checkpoint, budget.bytes).into_iter().map(|(name, _)| name.as_str()).collect();
-    let wanted = wants(checkpoint, definition).into_iter().map(|stored| stored.digest).collect();
-    let view = sections::View { checkpoint, definition, inputs, blobs, wanted, shown };
+    let loaded = |stored: &Stored| Some((stored.digest, blobs.get(&stored.digest)?.as_slice()));
+    let values = wanted.iter().filter_map(loaded).collect();
+    let view = sections::View { checkpoint, definition, inputs, values, shown };
     let mut room = budget.bytes.saturating_sub(fixed);
+    let mut needed = fixed;
     // Shares are of what is left; when the sum comes out too large (escapes, framing), everything gets less.
     for _ in 0..8 {
         let (messages, mut manifest) = compose(&view, room);
-        request.messages = messages;
-        let bytes = estimate::size_of(&request, offered.bytes);
-        if bytes <= budget.bytes {
-            manifest.tokens = budget.tokens_of(bytes);
+        let json = json_of(&messages);
+        needed = rest + json.len() as u64;
+        if needed <= budget.bytes {
+            manifest.tokens = budget.tokens_of(needed);
             manifest.budget = budget.tokens;
             manifest.sections.insert(
                 0,
                 SectionSize { section: "instructions and tools".to_owned(), tokens: budget.tokens_of(fixed) },
             );
-            return Ok((request, manifest));
+            request.messages = messages;
+            let digest = digest_of(definition, &request, &json);
+            return Ok(Assembled { request, digest, manifest });
         }
         room /= 2;
     }
-    Err(TooLarge { needed: budget.tokens_of(estimate::size_of(&request, offered.bytes)), budget: budget.tokens })
+    Err(TooLarge { needed: budget.tokens_of(needed), budget: budget.tokens })
+}
+
+/// The digest of a request to this definition's model: over its texts, its messages' JSON and its tools.
+pub fn request_digest(definition: &Definition, request: &Request) -> Digest {
+    digest_of(definition, request, &json_of(&request.messages))
+}
+
+fn json_of(messages: &[Message]) -> Vec<u8> {
+    // Encoding into a vector can't fail.
+    serde_json::to_vec(messages).unwrap_or_default()
+}
+
+fn digest_of(definition: &Definition, request: &Request, messages: &[u8]) -> Digest {
+    let numbers = [request.max_output_tokens.to_le_bytes(), request.turn.to_le_bytes()].concat();
+    let tools = definition.offered().digest;
+    Digest::over("lodestep model request 1", &[request.system.as_bytes(), messages, tools.as_bytes(), &numbers])
 }
 
 fn compose(view: &sections::View<'_>, room: u64) -> (Vec<Message>, Manifest) {

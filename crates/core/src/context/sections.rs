@@ -1,13 +1,13 @@
 //! The state as text: each section has a share of the room, and what does not fit is shortened by a fixed rule.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
 use crate::checkpoint::{Checkpoint, How, Milestone, Settled};
 use crate::context::budget::{one_line, shorten};
-use crate::context::{Blobs, SectionSize, estimate};
+use crate::context::{SectionSize, estimate};
 use crate::definition::Definition;
 use crate::digest::Digest;
 use crate::event::Evidence;
@@ -20,23 +20,22 @@ pub(super) struct View<'a> {
     pub checkpoint: &'a Checkpoint,
     pub definition: &'a Definition,
     pub inputs: &'a Value,
-    pub blobs: &'a Blobs,
-    /// The values that are wanted: one that happens to be there besides shall change nothing.
-    pub wanted: BTreeSet<Digest>,
+    /// The values that are wanted and were loaded, by digest: one that happens to be there besides changes nothing.
+    pub values: Vec<(Digest, &'a [u8])>,
     /// The open artifacts that are not too large to be shown.
     pub shown: Vec<&'a str>,
 }
 
-impl View<'_> {
+impl<'a> View<'a> {
     /// A value as text; ill-formed UTF-8 is replaced, what was not loaded is empty.
-    pub fn text(&self, stored: &Stored) -> String {
-        self.bytes(stored).map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default()
+    pub fn text(&self, stored: &Stored) -> Cow<'a, str> {
+        self.bytes(stored).map(String::from_utf8_lossy).unwrap_or_default()
     }
 
     /// A value's bytes, if it is wanted and was loaded.
-    pub fn bytes(&self, stored: &Stored) -> Option<&[u8]> {
-        let wanted = self.wanted.contains(&stored.digest);
-        self.blobs.get(&stored.digest).filter(|_| wanted).map(Vec::as_slice)
+    pub fn bytes(&self, stored: &Stored) -> Option<&'a [u8]> {
+        let at = self.values.binary_search_by_key(&stored.digest, |(digest, _)| *digest).ok()?;
+        self.values.get(at).map(|(_, bytes)| *bytes)
     }
 }
 
@@ -240,7 +239,8 @@ fn errors(view: &View<'_>, shown: &[Ordinal]) -> String {
         .filter(|error| error.ordinal.is_none_or(|ordinal| !shown.contains(&ordinal)))
         .fold(String::new(), |mut text, error| {
             let said = view.text(&error.text);
-            let said = if said.trim().is_empty() { format!("({} bytes, not shown)", error.text.len) } else { said };
+            let said =
+                if said.trim().is_empty() { format!("({} bytes, not shown)", error.text.len).into() } else { said };
             let _ = writeln!(text, "- {}", one_line(&said, 300));
             text
         })

@@ -1,25 +1,13 @@
 //! The reservation of a call of the model: the request is assembled, then paid for, then sent.
 
-use lodestep_model::Request;
-
 use crate::checkpoint::Phase;
-use crate::context::Manifest;
+use crate::context::Assembled;
 use crate::definition::Definition;
-use crate::digest::Digest;
 use crate::draft::Draft;
 use crate::error::Result;
 use crate::event::{CallFailed, CallFailure, CallReserved, Event, RunStopped, StopReason};
 use crate::quota::Amounts;
 use crate::rules::standing::backoff_ms;
-
-/// The digest of a request to this definition's model: over its texts, its messages' JSON and its tools.
-pub fn request_digest(definition: &Definition, request: &Request) -> Digest {
-    // Encoding into a vector can't fail.
-    let messages = serde_json::to_vec(&request.messages).unwrap_or_default();
-    let numbers = [request.max_output_tokens.to_le_bytes(), request.turn.to_le_bytes()].concat();
-    let tools = definition.offered().digest;
-    Digest::over("lodestep model request 1", &[request.system.as_bytes(), &messages, tools.as_bytes(), &numbers])
-}
 
 /// Reserves quota for one call of this request, or stops the run when a quota has no room.
 ///
@@ -28,14 +16,9 @@ pub fn request_digest(definition: &Definition, request: &Request) -> Digest {
 /// # Errors
 ///
 /// `run.illegal_event` when the state contradicts itself.
-pub fn reserve(
-    draft: &mut Draft,
-    definition: &Definition,
-    request: &Request,
-    manifest: &Manifest,
-) -> Result<Option<u64>> {
-    let input_tokens = manifest.tokens;
-    let output_tokens = request.max_output_tokens;
+pub fn reserve(draft: &mut Draft, definition: &Definition, assembled: &Assembled) -> Result<Option<u64>> {
+    let input_tokens = assembled.manifest.tokens;
+    let output_tokens = assembled.request.max_output_tokens;
     let amounts = Amounts {
         input_tokens,
         output_tokens,
@@ -49,13 +32,8 @@ pub fn reserve(
         return Ok(None);
     }
     let call = draft.checkpoint().model.calls.saturating_add(1);
-    let manifest = draft.put(manifest.to_bytes());
-    draft.push(Event::CallReserved(CallReserved {
-        call,
-        amounts,
-        request: request_digest(definition, request),
-        manifest,
-    }))?;
+    let manifest = draft.put(assembled.manifest.to_bytes());
+    draft.push(Event::CallReserved(CallReserved { call, amounts, request: assembled.digest, manifest }))?;
     Ok(Some(call))
 }
 

@@ -229,11 +229,10 @@ impl Bench {
 
     /// Reserves a call of the model for the request that the state gives.
     pub fn reserve(&mut self) -> Option<u64> {
-        let (request, manifest) =
-            assemble(&self.checkpoint, &self.definition, &self.inputs(), &self.blobs).expect("it fits");
+        let assembled = assemble(&self.checkpoint, &self.definition, &self.inputs(), &self.blobs).expect("it fits");
         let mut call = None;
         self.step(|draft, definition| {
-            call = rules::ask::reserve(draft, definition, &request, &manifest)?;
+            call = rules::ask::reserve(draft, definition, &assembled)?;
             Ok(())
         });
         call

@@ -7,6 +7,7 @@ mod agents;
 mod programs;
 mod raw;
 mod steps;
+mod syncs;
 
 use std::path::PathBuf;
 
@@ -59,9 +60,12 @@ fn main() {
     }
     let rounds = std::env::var("LODESTEP_BENCH_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
     let folder = std::env::var_os("LODESTEP_BENCH_FOLDER").map_or_else(|| PathBuf::from("target/bench"), PathBuf::from);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().worker_threads(2).build().expect("threads");
+    if runtime.block_on(syncs::counted_main()) {
+        return;
+    }
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).expect("a folder to work in");
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().worker_threads(2).build().expect("threads");
     let mut rows = Vec::new();
     println!("{:<46} {:>10} {:<6} {:<22} target", "what", "median", "", "range");
     let mut report = |row: Row| {
@@ -69,6 +73,7 @@ fn main() {
         rows.push(row);
     };
     runtime.block_on(steps::measure(&folder, rounds, &mut report));
+    syncs::measure(&folder, rounds, &mut report);
     if std::env::args().nth(1).is_none() {
         programs::measure(&folder, rounds, &mut report);
     }

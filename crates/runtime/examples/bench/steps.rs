@@ -58,6 +58,9 @@ pub async fn measure(folder: &Path, rounds: usize, report: &mut impl FnMut(Row))
         }
         report(Row { name, values, unit: "× raw", target });
     }
+    if limits.is_empty() {
+        return;
+    }
     report(Row { name: "raw single-row commits", values: limits, unit: "/s", target: "the limit" });
 }
 
@@ -106,6 +109,14 @@ async fn one_run(path: &Path, class: Class, calls: u64, raw: &Raw) -> (Duration,
     (steps, commits)
 }
 
+/// All steps of one run in one go, 50 a decision.
+pub async fn all_steps_of_one_run(path: &Path, class: Class, steps: u64) {
+    let (model, _gate, _arrivals) = stepper(50, steps / 50, 0);
+    let runtime = open(path, model);
+    start(&runtime, class, 1).await;
+    runtime.work_until_idle(Arc::new(Silent), &Shutdown::default()).await.expect("worked");
+}
+
 const MANY: &str = "W2 1,000 runs of 5 steps, as agents are by default";
 
 const MANY_ONE_BY_ONE: &str = "W2 1,000 runs of 5 steps, one at a time";
@@ -114,7 +125,7 @@ const MANY_ONE_BY_ONE: &str = "W2 1,000 runs of 5 steps, one at a time";
 const WARM_BLOCKS: u64 = 12;
 
 /// 1,000 runs of 5 steps at once; steps a second.
-async fn many_runs(path: &Path, parallel: u32) -> f64 {
+pub async fn many_runs(path: &Path, parallel: u32) -> f64 {
     let (model, _gate, _arrivals) = stepper(5, 1, 0);
     let runtime = open(path, model);
     let starts: Vec<_> = (0..1_000)

@@ -1,16 +1,16 @@
 //! What the model is asked: the values that the context wants, assembled.
 
-use lodestep_core::context::{Blobs, Manifest, assemble, wants};
+use lodestep_core::context::{Blobs, TooLarge, assemble_from, wants};
 use lodestep_core::definition::Definition;
 use lodestep_core::event::{Event, RunStopped, StopReason};
 use lodestep_core::rules::ask::reserve;
 use lodestep_core::value::Values;
-use lodestep_core::{Checkpoint, Draft, Result, Stored};
+use lodestep_core::{Digest, Draft, Result, Stored};
 use lodestep_model::Request;
 use lodestep_store::{RunRef, Store};
 use serde_json::Value;
 
-/// Values read before, so that a step reads only what is new. Bounded: it is emptied when it has grown too large.
+/// Values read before, so that a step reads only what is new. What no request wants any more is dropped in time.
 #[derive(Default)]
 pub(super) struct Cache {
     blobs: Blobs,
@@ -20,11 +20,17 @@ pub(super) struct Cache {
 /// A run's cache is emptied beyond so many bytes. The next request reads what it wants again.
 const CACHE_BYTES: usize = 4 * 1024 * 1024;
 
+/// So many values may be kept that the last request did not want: arguments and results of the actions under way.
+const UNWANTED: usize = 64;
+
 impl Cache {
     /// Keeps values that are about to be stored.
     pub fn keep(&mut self, values: &Values) {
-        for bytes in values.iter() {
-            self.insert(bytes.to_vec());
+        self.bound();
+        for (digest, bytes) in values.iter() {
+            if !self.blobs.contains_key(&digest) {
+                self.insert(digest, bytes.to_vec());
+            }
         }
     }
 
@@ -33,29 +39,31 @@ impl Cache {
         self.blobs.get(&stored.digest).map(Vec::as_slice)
     }
 
-    fn insert(&mut self, bytes: Vec<u8>) {
-        if self.bytes > CACHE_BYTES {
-            self.blobs.clear();
-            self.bytes = 0;
-        }
+    fn insert(&mut self, digest: Digest, bytes: Vec<u8>) {
         self.bytes += bytes.len();
-        self.blobs.insert(lodestep_core::Digest::of(&bytes), bytes);
+        self.blobs.insert(digest, bytes);
     }
 
-    /// Makes sure that the wanted values are here, as far as the store has them.
-    pub async fn load(&mut self, store: &dyn Store, run: &RunRef, wanted: &[Stored]) -> Result<()> {
+    fn bound(&mut self) {
         if self.bytes > CACHE_BYTES {
             self.blobs.clear();
             self.bytes = 0;
         }
+    }
+
+    /// Makes sure that the wanted values are here, as far as the store has them. `wanted` is in the order of the digests.
+    pub async fn load(&mut self, store: &dyn Store, run: &RunRef, wanted: &[Stored]) -> Result<()> {
+        self.bound();
         let missing: Vec<Stored> =
             wanted.iter().filter(|stored| !self.blobs.contains_key(&stored.digest)).copied().collect();
-        if missing.is_empty() {
-            return Ok(());
+        if !missing.is_empty() {
+            for (digest, bytes) in store.values(run, &missing).await? {
+                self.insert(digest, bytes);
+            }
         }
-        for (digest, bytes) in store.values(run, &missing).await? {
-            self.bytes += bytes.len();
-            self.blobs.insert(digest, bytes);
+        if self.blobs.len() > wanted.len() + UNWANTED {
+            self.blobs.retain(|digest, _| wanted.binary_search_by_key(digest, |stored| stored.digest).is_ok());
+            self.bytes = self.blobs.values().map(Vec::len).sum();
         }
         Ok(())
     }
@@ -73,30 +81,23 @@ pub(super) async fn prepare(
     cache.keep(draft.values());
     let wanted = wants(draft.checkpoint(), definition);
     cache.load(store, run, &wanted).await?;
-    match assembled(draft.checkpoint(), definition, inputs, cache) {
-        Ok((request, manifest)) => {
-            let call = reserve(draft, definition, &request, &manifest)?;
-            Ok(call.map(|call| (call, request)))
+    match assemble_from(&wanted, draft.checkpoint(), definition, inputs, &cache.blobs) {
+        Ok(assembled) => {
+            let call = reserve(draft, definition, &assembled)?;
+            Ok(call.map(|call| (call, assembled.request)))
         }
-        Err(why) => {
-            let text = draft.put(why);
+        Err(large) => {
+            let text = draft.put(too_large(large));
             draft.push(Event::RunStopped(RunStopped { reason: StopReason::Context, text }))?;
             Ok(None)
         }
     }
 }
 
-fn assembled(
-    checkpoint: &Checkpoint,
-    definition: &Definition,
-    inputs: &Value,
-    cache: &Cache,
-) -> std::result::Result<(Request, Manifest), String> {
-    assemble(checkpoint, definition, inputs, &cache.blobs).map_err(|large| {
-        format!(
-            "the context needs at least {} tokens and has {}: shorten the instructions, the tools or the objective, or take a \
-             model with a larger context_window",
-            large.needed, large.budget
-        )
-    })
+fn too_large(large: TooLarge) -> String {
+    format!(
+        "the context needs at least {} tokens and has {}: shorten the instructions, the tools or the objective, or take a \
+         model with a larger context_window",
+        large.needed, large.budget
+    )
 }
