@@ -140,15 +140,15 @@ pub fn doubts(app: &App, opened: &Opened) -> String {
     let mut text = String::new();
     for action in opened.checkpoint.pending.values() {
         let ordinal = action.ordinal;
-        let seen = match &action.state {
-            ActionState::Doubt { text, .. } => format!("  what was seen:{}", said(&opened.text(text))),
-            ActionState::LookUp { not_before, .. } => format!("  it is looked up at {not_before}\n"),
+        let (is, seen) = match &action.state {
+            ActionState::Doubt { text, .. } => ("in doubt", format!("  what was seen:{}", said(&opened.text(text)))),
+            ActionState::LookUp { not_before, .. } => ("to be looked up", format!("  not before {not_before}\n")),
             _ => continue,
         };
-        text.push_str(&format!("in doubt: {} (action {ordinal}, {})\n", action.tool, action.class));
+        text.push_str(&format!("{is}: {} (action {ordinal}, {})\n", action.tool, action.class));
         text.push_str(&shown_arguments(app, opened, &opened.json(&action.arguments)));
         text.push_str(&seen);
-        text.push_str("  find out whether it happened, then say one of these:\n");
+        text.push_str("  if you know or find out whether it happened, say one of these:\n");
         let ways = [
             ("--happened", "it happened: never sent again; add its result if the model needs one"),
             ("--retry", "it did not happen: it is sent again"),

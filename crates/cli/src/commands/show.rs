@@ -37,7 +37,7 @@ pub async fn show(app: &App, run: &str) -> Result<u8> {
     section(&mut text, "errors", &errors(&opened));
     section(&mut text, "quotas", &quotas(&opened));
     section(&mut text, "requests", &people::hints(app, &opened));
-    section(&mut text, "in doubt", &people::doubts(app, &opened));
+    section(&mut text, "unknown outcomes", &people::doubts(app, &opened));
     text.push_str(&format!("\nstep {}  head {}\n", opened.checkpoint.seq, opened.checkpoint.head));
     text.push_str(&acts(app, &opened));
     app.print(&text);
