@@ -317,6 +317,11 @@ fn a_crash_that_could_not_happen_is_refused() {
         assert!(refused.err.contains("usage.crash_at") && refused.err.contains(told), "{point}: {refused:?}");
     }
     assert!(!world.path().join("store.db").exists());
+    // A check of the agent's own is performed, too.
+    let replies = json!([{ "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] }]);
+    let agent = world.agent("[done]\ncheck = [\"true\"]\n", &replies);
+    let crashed = world.lodestep(&["run", agent.to_str().expect("a path"), "--crash-at", "finish:applied"]);
+    assert!(crashed.code.is_none() && crashed.err.contains("crashed at finish:applied"), "{crashed:?}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod support;
 
+use serde_json::{Value, json};
 use support::*;
 
 /// Documents on two subjects.
@@ -152,4 +153,28 @@ fn a_folder_that_went_away_is_said_and_no_empty_report_is_offered() {
     std::fs::rename(&away, &docs).expect("moved back");
     world.lodestep(&["resume"]).exits(3);
     assert!(world.lodestep(&["artifacts", &world.run_id(), "report.md"]).exits(0).out.contains("leases.md"));
+}
+
+#[test]
+fn a_check_judges_the_finish_and_tells_the_model_what_is_wrong() {
+    let world = World::new();
+    let finish = json!({ "calls": [{ "name": "finish", "arguments": { "summary": "it is done" } }] });
+    let save = |text: &str| {
+        let arguments = json!({ "name": "report.md", "text": text });
+        json!({ "calls": [{ "name": "artifact_save", "arguments": arguments }] })
+    };
+    let replies = json!([finish, save("too short"), finish, save("long enough by far"), finish]);
+    let check = "cat > seen; grep -q 'enough' seen || { echo 'the report says too little'; exit 3; }";
+    world.write("check.sh", check);
+    let done = "[done]\nartifacts = [\"report.md\"]\ncheck = [\"sh\", \"check.sh\"]\n";
+    let agent = world.agent(done, &replies);
+    world.lodestep(&["run", agent.to_str().expect("a path")]).exits(0);
+    let seen: Value = serde_json::from_str(&world.read("seen")).expect("JSON on stdin");
+    assert_eq!(seen, json!({ "summary": "it is done", "artifacts": { "report.md": "long enough by far" } }));
+    let log = world.lodestep(&["log", &world.run_id()]).exits(0).out;
+    assert_eq!(log.matches("CheckStarted").count(), 2, "{log}");
+    assert_eq!(log.matches("FinishRefused").count(), 2, "the first had no artifact, the second was checked: {log}");
+    let shown = world.lodestep(&["show", &world.run_id()]).exits(0).out;
+    assert!(!shown.contains("self-declared"), "{shown}");
+    assert!(shown.contains("not complete yet, says the check: exit status 3: the report says too little"), "{shown}");
 }

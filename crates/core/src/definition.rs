@@ -291,6 +291,18 @@ pub struct Done {
     pub all_milestones: bool,
     /// These artifacts exist.
     pub artifacts: Vec<String>,
+    /// This program ends with 0 when the rest holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub check: Option<Check>,
+}
+
+/// A program that judges whether a run is complete. What it says is told to the model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// The program and its arguments; may hold `${input:…}`.
+    pub argv: Vec<String>,
+    /// The folder it runs in.
+    pub folder: String,
 }
 
 /// Constants that shape the fold and the context, pinned with the run.

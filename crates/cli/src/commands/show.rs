@@ -4,7 +4,7 @@ use lodestep::core::Result;
 use lodestep::core::checkpoint::{ActionState, How, Phase};
 use lodestep::core::event::{Evidence, Gate, StopReason};
 use lodestep::core::reference::with_inputs;
-use lodestep::core::rules::completion::is_self_declared;
+use lodestep::core::rules::completion::{Judge, judge};
 use lodestep::core::rules::standing::{Reason, Status};
 use lodestep::inspect::{self, Opened};
 use serde_json::{Value, json};
@@ -111,9 +111,13 @@ fn plan(opened: &Opened) -> String {
         format!("[{mark}] {}: {}{evidence}\n", milestone.id, line(&title, 100))
     });
     let mut text: String = rows.collect();
-    if is_self_declared(&opened.definition) {
-        text.push_str("completion is self-declared: the file names no evidence that the runtime checks\n");
-    }
+    text.push_str(match judge(&opened.definition) {
+        Judge::Check => "",
+        Judge::ModelWithEvidence => {
+            "completion is self-declared: that the evidence is there is checked, that it is good is not ([done] check)\n"
+        }
+        Judge::Model => "completion is self-declared: the file names no check, and no evidence of any kind\n",
+    });
     text
 }
 
@@ -221,6 +225,6 @@ pub fn as_json(opened: &Opened) -> Value {
         "run": ls::as_json(&opened.row), "status": opened.standing.status, "reasons": opened.standing.reasons, "text": text,
         "objective": with_inputs(&opened.definition.objective, &opened.inputs), "inputs": opened.inputs,
         "requests": requests, "unread": opened.unread.len(), "checkpoint": opened.checkpoint,
-        "state_digest": opened.checkpoint.state_digest(), "self_declared": is_self_declared(&opened.definition),
+        "state_digest": opened.checkpoint.state_digest(), "self_declared": judge(&opened.definition) != Judge::Check,
     })
 }

@@ -7,8 +7,8 @@ use crate::checkpoint::{
 use crate::digest::Digest;
 use crate::event::{
     ActionApproved, ActionDenied, ActionFinished, ActionProposed, ActionRefused, ActionWithdrawn, AttemptNotSent,
-    AttemptStarted, AttemptUnknown, DeniedBy, DoubtResolved, ErrorKind, Evidence, Gate, LookupInconclusive,
-    QuestionAnswered, RefusalKind, Resolution, SettledBy, UnknownNext,
+    AttemptStarted, AttemptUnknown, CheckStarted, DeniedBy, DoubtResolved, ErrorKind, Evidence, Gate,
+    LookupInconclusive, QuestionAnswered, RefusalKind, Resolution, SettledBy, UnknownNext,
 };
 use crate::fold::state::log_error;
 use crate::ids::Ordinal;
@@ -123,6 +123,20 @@ pub(super) fn finished(checkpoint: &mut Checkpoint, seq: u64, event: &ActionFini
     if !event.ok && !by_core {
         log_error(checkpoint, seq, ErrorKind::Tool, Some(event.ordinal), event.result);
     }
+    Ok(())
+}
+
+/// The check takes the place of the core's own judgement.
+pub(super) fn check_started(checkpoint: &mut Checkpoint, event: &CheckStarted) -> Checked {
+    let now = checkpoint.at;
+    let action = pending(checkpoint, event.ordinal)?;
+    if !matches!(action.state, ActionState::Gated { gate: Gate::Siblings }) {
+        return Err("it does not wait to be judged");
+    }
+    if !action.class.is_repeatable() {
+        return Err("a check may be repeated, and this action may not");
+    }
+    action.state = ActionState::Ready { not_before: now };
     Ok(())
 }
 

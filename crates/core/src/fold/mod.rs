@@ -112,6 +112,7 @@ pub(crate) fn apply(checkpoint: &mut Checkpoint, seq: u64, epoch: u64, event: &E
         Event::CancelRequested(e) => run::cancel_requested(checkpoint, seq, e),
         Event::RunEnded(e) => run::ended(checkpoint, seq, e),
         Event::HandedOver(e) => call::handed_over(checkpoint, e),
+        Event::CheckStarted(e) => action::check_started(checkpoint, e),
     };
     checked.map_err(|why| illegal(checkpoint, name, why))
 }

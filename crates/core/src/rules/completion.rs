@@ -48,8 +48,23 @@ fn denied_by(checkpoint: &Checkpoint, settled: &Settled) -> String {
     request.and_then(|closed| closed.by.as_ref()).map(|by| format!(" by {by}")).unwrap_or_default()
 }
 
-/// Does anything but the model's own word stand behind a finish?
-pub fn is_self_declared(definition: &Definition) -> bool {
-    let proven = definition.milestones.iter().any(|milestone| milestone.requires_action.is_some());
-    !proven && definition.done.artifacts.is_empty()
+/// Whose word it is that the work is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judge {
+    /// A program of the definition judges.
+    Check,
+    /// The model alone, of work whose existence the runtime checks: an action that has finished, an artifact.
+    ModelWithEvidence,
+    /// The model alone.
+    Model,
+}
+
+/// Who judges a finish. Without a check a completion is self-declared.
+pub fn judge(definition: &Definition) -> Judge {
+    let evidence = definition.milestones.iter().any(|milestone| milestone.requires_action.is_some());
+    match &definition.done.check {
+        Some(_) => Judge::Check,
+        None if evidence || !definition.done.artifacts.is_empty() => Judge::ModelWithEvidence,
+        None => Judge::Model,
+    }
 }

@@ -1,18 +1,19 @@
 //! What comes next without waiting for anyone: expiries, ends, intents.
 
 use crate::checkpoint::{Action, ActionState, Checkpoint, How, Phase};
-use crate::definition::{Decide, Definition, OnExpiry};
+use crate::definition::{Decide, Definition, OnExpiry, StateAct, ToolKind};
 use crate::draft::Draft;
 use crate::effect::Class;
 use crate::error::Result;
 use crate::event::{
-    ActionDenied, ActionFinished, ActionWithdrawn, AttemptStarted, AttemptUnknown, DeniedBy, Ending, Event,
-    FinishRefused, Gate, RunEnded, RunStopped, SettledBy, StopReason, UnknownNext,
+    ActionDenied, ActionFinished, ActionWithdrawn, AttemptStarted, AttemptUnknown, CheckStarted, DeniedBy, Ending,
+    Event, FinishRefused, Gate, RunEnded, RunStopped, SettledBy, StopReason, UnknownNext,
 };
 use crate::ids::Ordinal;
 use crate::policy;
 use crate::rules::completion::missing;
 use crate::time::Timestamp;
+use crate::value::ValueRef;
 
 /// What the worker can do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,7 @@ pub fn owed(draft: &mut Draft, definition: &Definition, hands: Hands) -> Result<
     expire(draft)?;
     withdraw_forbidden(draft, definition)?;
     follow_same(draft)?;
+    take_check(draft, definition)?;
     judge_finish(draft, definition)?;
     stop_at_limits(draft)?;
     start_attempts(draft, hands)
@@ -148,6 +150,9 @@ fn judge_finish(draft: &mut Draft, definition: &Definition) -> Result<()> {
         return Ok(());
     }
     let missing = missing(checkpoint, definition);
+    if missing.is_empty() && definition.done.check.is_some() {
+        return draft.push(Event::CheckStarted(CheckStarted { ordinal }));
+    }
     if missing.is_empty() {
         let result = draft.put("the run is complete");
         finish_core(draft, ordinal, true, result)?;
@@ -156,15 +161,54 @@ fn judge_finish(draft: &mut Draft, definition: &Definition) -> Result<()> {
     let missing = missing.join("\n- ");
     let result = draft.put(format!("not complete yet:\n- {missing}"));
     finish_core(draft, ordinal, false, result)?;
-    draft.push(Event::FinishRefused(FinishRefused { ordinal }))?;
-    let refused = draft.checkpoint().refused_finishes;
-    if refused >= draft.checkpoint().limits.refused_finishes {
+    let refused = draft.checkpoint().refused_finishes.saturating_add(1);
+    let why = if refused >= draft.checkpoint().limits.refused_finishes {
         let times = if refused == 1 { "once".to_owned() } else { format!("{refused} times") };
-        let text = draft.put(format!("finish was refused {times}, as the run is not complete:\n- {missing}"));
-        return draft.push(Event::RunStopped(RunStopped { reason: StopReason::Completion, text }));
-    }
+        draft.put(format!("finish was refused {times}, as the run is not complete:\n- {missing}"))
+    } else {
+        result
+    };
+    refuse_finish(draft, ordinal, why)?;
     // A second finish of the same decision is judged too.
     judge_finish(draft, definition)
+}
+
+fn refuse_finish(draft: &mut Draft, ordinal: Ordinal, why: ValueRef) -> Result<()> {
+    draft.push(Event::FinishRefused(FinishRefused { ordinal }))?;
+    if draft.checkpoint().refused_finishes < draft.checkpoint().limits.refused_finishes {
+        return Ok(());
+    }
+    draft.push(Event::RunStopped(RunStopped { reason: StopReason::Completion, text: why }))
+}
+
+/// What the check said of a finish, in the transition that brought it. Whoever stopped the run meanwhile has the word:
+/// after a resume the model finishes anew.
+fn take_check(draft: &mut Draft, definition: &Definition) -> Result<()> {
+    let checkpoint = draft.checkpoint();
+    let judged: Vec<(Ordinal, bool, ValueRef)> = draft
+        .events()
+        .iter()
+        .filter_map(|event| match event {
+            Event::ActionFinished(finished) if finished.by == SettledBy::Answer => Some(finished),
+            _ => None,
+        })
+        .filter(|finished| checkpoint.settled(finished.ordinal).is_some_and(|it| is_finish(definition, &it.tool)))
+        .map(|finished| (finished.ordinal, finished.ok, finished.result))
+        .collect();
+    for (ordinal, holds, said) in judged {
+        if draft.checkpoint().phase != Phase::Active {
+            return Ok(());
+        }
+        match holds {
+            true => end_if_settled(draft, definition, ordinal)?,
+            false => refuse_finish(draft, ordinal, said)?,
+        }
+    }
+    Ok(())
+}
+
+fn is_finish(definition: &Definition, tool: &str) -> bool {
+    definition.tool(tool).is_some_and(|tool| matches!(tool.kind, ToolKind::State { act: StateAct::Finish }))
 }
 
 fn end_if_settled(draft: &mut Draft, definition: &Definition, ordinal: Ordinal) -> Result<()> {
@@ -175,7 +219,7 @@ fn end_if_settled(draft: &mut Draft, definition: &Definition, ordinal: Ordinal) 
     draft.push(Event::RunEnded(RunEnded { ending: Ending::Completed, text }))
 }
 
-fn finish_core(draft: &mut Draft, ordinal: Ordinal, ok: bool, result: crate::value::ValueRef) -> Result<()> {
+fn finish_core(draft: &mut Draft, ordinal: Ordinal, ok: bool, result: ValueRef) -> Result<()> {
     draft.push(Event::ActionFinished(ActionFinished { ordinal, attempt: 0, ok, result, by: SettledBy::Core }))
 }
 

@@ -7,10 +7,10 @@ use lodestep_core::effect::Class;
 use lodestep_core::event::{
     ActionApproved, ActionDenied, ActionFinished, ActionProposed, ActionRefused, ActionWithdrawn, ArtifactSaved,
     ArtifactShown, AttemptNotSent, AttemptStarted, AttemptUnknown, CallAnswered, CallFailed, CallFailure, CallLost,
-    CallReserved, CancelRequested, DecisionOpened, DeniedBy, DoubtResolved, Ending, ErrorKind, ErrorLogged, Event,
-    Evidence, FinishRefused, Gate, HandedOver, InboxRead, LookupInconclusive, MilestoneMarked, NoteTaken,
-    PlannedMilestone, QuestionAnswered, RefusalKind, Request, Resolution, RunEnded, RunResumed, RunStarted, RunStopped,
-    SettledBy, StopReason, UnknownNext,
+    CallReserved, CancelRequested, CheckStarted, DecisionOpened, DeniedBy, DoubtResolved, Ending, ErrorKind,
+    ErrorLogged, Event, Evidence, FinishRefused, Gate, HandedOver, InboxRead, LookupInconclusive, MilestoneMarked,
+    NoteTaken, PlannedMilestone, QuestionAnswered, RefusalKind, Request, Resolution, RunEnded, RunResumed, RunStarted,
+    RunStopped, SettledBy, StopReason, UnknownNext,
 };
 use lodestep_core::quota::Amounts;
 use lodestep_core::{Digest, Ordinal, RunId, Timestamp, ValueRef};
@@ -168,7 +168,7 @@ fn words(it: About) -> [Event; 6] {
     ]
 }
 
-fn states(it: About) -> [Event; 6] {
+fn states(it: About) -> [Event; 7] {
     let (ordinal, text) = (it.ordinal, it.value);
     let name = "a".to_owned();
     [
@@ -182,6 +182,7 @@ fn states(it: About) -> [Event; 6] {
         Event::ArtifactShown(ArtifactShown { name, open: true }),
         Event::ErrorLogged(ErrorLogged { kind: ErrorKind::Tool, ordinal: Some(ordinal), text }),
         Event::FinishRefused(FinishRefused { ordinal }),
+        Event::CheckStarted(CheckStarted { ordinal }),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! Does a run of this agent pass a fault point of that name? A misspelt one would crash nothing, and look like a success.
 
 use lodestep_core::Error;
-use lodestep_core::definition::{Definition, ToolKind};
+use lodestep_core::definition::{Definition, StateAct, ToolKind};
 
 use super::names::{instead, shown};
 use crate::fault::{Armed, Point, parse};
@@ -12,7 +12,12 @@ pub(super) fn check(definition: &Definition, text: &str) -> Result<(), Error> {
     let Armed::Named { tool, point, .. } = parse(text).map_err(|what| fault(what, String::new()))? else {
         return Ok(());
     };
-    let performed = definition.tools.iter().filter(|tool| !matches!(tool.kind, ToolKind::State { .. }));
+    let is_performed = |kind: &ToolKind| match kind {
+        // A finish is performed where a check judges it; the core decides all else that acts on the run's own state.
+        ToolKind::State { act } => *act == StateAct::Finish && definition.done.check.is_some(),
+        _ => true,
+    };
+    let performed = definition.tools.iter().filter(|tool| is_performed(&tool.kind));
     let known: Vec<&str> = ["run", "model"].into_iter().chain(performed.map(|tool| tool.name.as_str())).collect();
     if !known.contains(&tool.as_str()) {
         let next = instead(&tool, &known, "names");

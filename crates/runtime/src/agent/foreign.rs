@@ -1,7 +1,7 @@
 //! Keys that people bring along: those of later versions, and those of other systems.
 
 /// Keys that the format has but this version does not serve, by kind of table.
-const LATER: [(&str, &str); 15] = [
+const LATER: [(&str, &str); 14] = [
     ("file", "mcp"),
     ("file", "flow"),
     ("model", "api_key"),
@@ -15,7 +15,6 @@ const LATER: [(&str, &str); 15] = [
     ("tool", "trust_annotations"),
     ("policy", "when"),
     ("milestone", "after"),
-    ("done", "check"),
     ("test", "check"),
 ];
 

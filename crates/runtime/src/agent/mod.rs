@@ -181,7 +181,7 @@ impl AgentFile {
             memo: Default::default(),
         };
         definition.milestones = plan::milestones(file, &definition);
-        definition.done = plan::done(file, &definition.milestones);
+        definition.done = plan::done(file, &definition.milestones, &ground);
         let test = test_section::test(file, &specs);
         file.close();
         let (path, folder) = (source.path.clone(), source.folder.clone());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lodestep_core::checkpoint::Action;
-use lodestep_core::definition::{Definition, ToolDefinition, ToolKind};
+use lodestep_core::definition::{Definition, StateAct, ToolDefinition, ToolKind};
 use lodestep_core::effect::Seen;
 use lodestep_core::json::canonical;
 use lodestep_core::reference::with_inputs;
@@ -13,7 +13,7 @@ use lodestep_core::rules::decide::artifacts::pinned;
 use lodestep_core::rules::settle::LookedUp;
 use lodestep_core::{Digest, Error, Result, Stored};
 use lodestep_store::RunRef;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use crate::fault::{self, Point};
@@ -73,6 +73,7 @@ impl Dispatch {
                 self.program(tool, argv, stdin).attempt(&self.holder()?, self.stopped()).await
             }
             ToolKind::Function => self.function(tool, arguments).await?,
+            ToolKind::State { act: StateAct::Finish } => self.check(tool, arguments).await?,
             ToolKind::State { .. } => Sight::new(Seen::Refused, "the core decides this one"),
         };
         let ordinal = self.action.ordinal.0;
@@ -158,6 +159,28 @@ impl Dispatch {
             () = tokio::time::sleep(timeout) => Sight::new(Seen::TimedOut, format!("no answer within {} ms", tool.timeout_ms)),
             () = self.stopped() => Sight::new(Seen::Interrupted, "stopped by the worker"),
         })
+    }
+
+    /// The definition's check of a finish: it gets the summary, and the texts of the artifacts that the definition requires.
+    async fn check(&self, tool: &ToolDefinition, mut arguments: Value) -> Result<Sight> {
+        let done = &self.definition.done;
+        let Some(check) = &done.check else {
+            return Ok(Sight::new(Seen::Refused, "the core decides this one"));
+        };
+        let mut texts = Map::new();
+        for (name, stored) in self.artifacts.iter().filter(|(name, _)| done.artifacts.contains(name)) {
+            let bytes = self.runtime.value(&self.run, *stored).await?;
+            // What is no text is named all the same; the check then knows that it can't judge it.
+            texts.insert(name.clone(), String::from_utf8(bytes).map_or(Value::Null, Value::String));
+        }
+        arguments["artifacts"] = Value::Object(texts);
+        let mut program = self.program(tool, &check.argv, canonical(&arguments));
+        program.folder = &check.folder;
+        let mut sight = program.attempt(&self.holder()?, self.stopped()).await;
+        if sight.seen == Seen::Refused {
+            sight.text = [b"not complete yet, says the check: ".as_slice(), &sight.text].concat();
+        }
+        Ok(sight)
     }
 
     /// The arguments with the bytes of pinned artifacts in their places, as a program gets them.
