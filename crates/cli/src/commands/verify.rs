@@ -7,19 +7,19 @@ use lodestep::inspect::{self, Report};
 use lodestep::store::{Filter, RunRow};
 use serde_json::{Value, json};
 
-use crate::app::{App, as_json};
+use crate::app::App;
 use crate::text::short_id;
 
 /// Verifies the file, then one run, or all. Exits 7 when something is damaged.
 pub async fn verify(app: &App, run: Option<String>) -> Result<u8> {
     let runtime = app.open(false)?;
     let file = File::check(app, &runtime).await?;
-    let rows = match wanted(&runtime, run).await {
+    let rows = match wanted(app, &runtime, run).await {
         // What can't be read of a damaged file is no more than that, and the file's faults are still told.
         Err(error) if file.damage.is_some() && error.code() == "store.corrupt" => Vec::new(),
         rows => rows?,
     };
-    let (mut reports, mut text, mut damaged) = (vec![file.as_json()], file.in_words(), file.damage.is_some());
+    let (mut reports, mut text, mut damaged) = (vec![file.as_json(app)], file.in_words(app), file.damage.is_some());
     for row in rows {
         let id = short_id(row.run.key.run.as_str(), &[]).to_owned();
         match inspect::verify(runtime.store(), &row.run.key).await {
@@ -42,9 +42,9 @@ pub async fn verify(app: &App, run: Option<String>) -> Result<u8> {
     Ok(if damaged { 7 } else { 0 })
 }
 
-async fn wanted(runtime: &Runtime, run: Option<String>) -> Result<Vec<RunRow>> {
+async fn wanted(app: &App, runtime: &Runtime, run: Option<String>) -> Result<Vec<RunRow>> {
     match run {
-        Some(run) => Ok(vec![runtime.find(&run).await?]),
+        Some(run) => Ok(vec![app.find(runtime, &run).await?]),
         None => runtime.store().list(DEFAULT_NAMESPACE, &Filter::default()).await,
     }
 }
@@ -71,14 +71,15 @@ impl File {
         Ok(Self { path, faults, damage })
     }
 
-    fn in_words(&self) -> String {
+    fn in_words(&self, app: &App) -> String {
         let Some(error) = &self.damage else { return format!("store {}: sound\n", self.path) };
         let faults = self.faults.iter().map(|fault| format!("  {fault}\n")).collect::<String>();
-        format!("store {}: DAMAGED [{}]\n{faults}  {}\n", self.path, error.code(), error.next())
+        format!("store {}: DAMAGED [{}]\n{faults}  {}\n", self.path, error.code(), app.pasted(error.next()))
     }
 
-    fn as_json(&self) -> Value {
-        json!({"store": self.path, "faults": self.faults, "error": self.damage.as_ref().map(as_json)})
+    fn as_json(&self, app: &App) -> Value {
+        let error = self.damage.as_ref().map(|damage| app.as_json(damage));
+        json!({"store": self.path, "faults": self.faults, "error": error})
     }
 }
 

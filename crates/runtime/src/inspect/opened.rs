@@ -1,7 +1,8 @@
 //! A run with its definition, its inputs and the texts that its checkpoint names.
 
-use lodestep_core::checkpoint::{ActionState, Phase};
+use lodestep_core::checkpoint::{Action, ActionState, Phase};
 use lodestep_core::context::Blobs;
+use lodestep_core::definition::{StateAct, ToolKind};
 use lodestep_core::rules::inbox::Message;
 use lodestep_core::rules::standing::{Standing, standing};
 use lodestep_core::{Checkpoint, Definition, Error, Result, RunKey, Stored};
@@ -10,7 +11,7 @@ use serde_json::Value;
 
 /// A run, read at one moment.
 pub struct Opened {
-    /// Its row.
+    /// Its row; the holder is left out when it is dead.
     pub row: RunRow,
     /// Its state.
     pub checkpoint: Checkpoint,
@@ -39,6 +40,23 @@ impl Opened {
         serde_json::from_slice(self.blobs.get(&stored.digest).map(Vec::as_slice).unwrap_or_default())
             .unwrap_or(Value::Null)
     }
+
+    /// What a question may be answered with; empty when it takes any text.
+    pub fn choices(&self, question: &Action) -> Vec<String> {
+        let arguments = self.json(&question.arguments);
+        let choices = arguments.get("choices").and_then(Value::as_array);
+        choices.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    }
+
+    /// What the model said when it last called finish, whatever came of it.
+    pub fn last_word(&self) -> Option<String> {
+        let finish = |tool: &str| {
+            let kind = self.definition.tool(tool).map(|tool| &tool.kind);
+            matches!(kind, Some(ToolKind::State { act: StateAct::Finish }))
+        };
+        let settled = self.checkpoint.recent.iter().rev().find(|settled| finish(&settled.tool))?;
+        self.json(&settled.arguments).get("summary").and_then(Value::as_str).map(str::to_owned)
+    }
 }
 
 /// Reads a run with everything that its checkpoint names.
@@ -60,7 +78,7 @@ pub async fn open(store: &dyn Store, run: &RunKey) -> Result<Opened> {
     let inputs = serde_json::from_slice(inputs).map_err(|_| missing("inputs"))?;
     Ok(Opened {
         standing: standing(&checkpoint),
-        row: loaded.row,
+        row: RunRow { holder: loaded.row.holder.filter(|worker| store.is_alive(worker)), ..loaded.row },
         unread: loaded.unread,
         checkpoint,
         definition,
