@@ -294,6 +294,10 @@ pub trait Store: Send + Sync {
     /// Ends a worker: what it still holds is due at once and counts as handed over.
     fn retire<'a>(&'a self, worker: &'a WorkerId) -> StoreFuture<'a, ()>;
 
+    /// Does this worker live, as far as can be seen without claiming? One that hangs does until its lease is taken.
+    /// A run whose holder does not is any worker's to claim.
+    fn is_alive(&self, worker: &WorkerId) -> bool;
+
     /// The file on which the holders of a worker's tools keep a shared lock while they live; `None` in memory.
     fn tools_lock(&self, worker: &WorkerId) -> Option<PathBuf>;
 

@@ -7,20 +7,20 @@ use lodestep::inspect::{self, Report};
 use lodestep::store::{Audit, Filter};
 use serde_json::{Value, json};
 
-use crate::app::{App, as_json};
+use crate::app::App;
 use crate::text::short_id;
 
 /// Verifies the file, then one run, or all. Exits 7 when something is damaged.
 pub async fn verify(app: &App, run: Option<String>) -> Result<u8> {
     let runtime = app.open_to_read()?;
     let file = File::check(app, &runtime).await?;
-    let audit = match wanted(&runtime, run).await {
+    let audit = match wanted(app, &runtime, run).await {
         // What can't be read of a damaged file is no more than that, and the file's faults are still told.
         Err(error) if file.damage.is_some() && error.code() == "store.corrupt" => Audit::default(),
         audit => audit?,
     };
     let (mut reports, mut text, mut damaged) =
-        (vec![file.as_json(&audit.strays)], file.in_words(), file.damage.is_some());
+        (vec![file.as_json(app, &audit.strays)], file.in_words(app), file.damage.is_some());
     for run in audit.runs {
         let id = short_id(run.key.run.as_str(), &[]).to_owned();
         match inspect::verify(runtime.store(), &run).await {
@@ -48,9 +48,9 @@ pub async fn verify(app: &App, run: Option<String>) -> Result<u8> {
     Ok(if damaged { 7 } else { 0 })
 }
 
-async fn wanted(runtime: &Runtime, run: Option<String>) -> Result<Audit> {
+async fn wanted(app: &App, runtime: &Runtime, run: Option<String>) -> Result<Audit> {
     match run {
-        Some(run) => Ok(Audit { runs: vec![runtime.find(&run).await?.run], strays: Vec::new() }),
+        Some(run) => Ok(Audit { runs: vec![app.find(runtime, &run).await?.run], strays: Vec::new() }),
         None => match runtime.store().audit().await {
             // A damaged table keeps nothing else from being read.
             Err(error) if error.code() == "store.corrupt" => {
@@ -85,15 +85,16 @@ impl File {
         Ok(Self { path, faults, damage })
     }
 
-    fn in_words(&self) -> String {
+    fn in_words(&self, app: &App) -> String {
         let Some(error) = &self.damage else { return format!("store {}: sound\n", self.path) };
         let faults = self.faults.iter().map(|fault| format!("  {fault}\n")).collect::<String>();
-        format!("store {}: DAMAGED [{}]\n{faults}  {}\n", self.path, error.code(), error.next())
+        format!("store {}: DAMAGED [{}]\n{faults}  {}\n", self.path, error.code(), app.pasted(error.next()))
     }
 
-    fn as_json(&self, strays: &[String]) -> Value {
+    fn as_json(&self, app: &App, strays: &[String]) -> Value {
         let faults: Vec<&String> = self.faults.iter().chain(strays).collect();
-        json!({"store": self.path, "faults": faults, "error": self.damage.as_ref().map(as_json)})
+        let error = self.damage.as_ref().map(|damage| app.as_json(damage));
+        json!({"store": self.path, "faults": faults, "error": error})
     }
 }
 

@@ -374,6 +374,7 @@ fn edit(draft: &mut Draft, old: &Action, by: &str, arguments: &[u8], same: Optio
 fn cancel(draft: &mut Draft, by: &str, reason: &str) -> Result<Verdict> {
     match &draft.checkpoint().phase {
         Phase::Cancelling { by, .. } => Ok(Verdict::AlreadyGiven(format!("{by} cancelled it"))),
+        Phase::Ended { ending: Ending::Cancelled, .. } => Ok(Verdict::AlreadyGiven("the run is cancelled".to_owned())),
         Phase::Ended { ending, .. } => {
             let what = format!("the run is over: {ending:?}").to_lowercase();
             refused("run.over", what, "nothing changed")

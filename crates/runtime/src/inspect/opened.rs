@@ -1,7 +1,8 @@
 //! A run with its definition, its inputs and the texts that its checkpoint names.
 
-use lodestep_core::checkpoint::{ActionState, Phase};
+use lodestep_core::checkpoint::{Action, ActionState, Phase};
 use lodestep_core::context::Blobs;
+use lodestep_core::definition::{StateAct, ToolKind};
 use lodestep_core::rules::inbox::Message;
 use lodestep_core::rules::standing::Standing;
 use lodestep_core::{Checkpoint, Definition, Error, Result, RunKey, Stored};
@@ -13,7 +14,7 @@ use crate::inspect::{self, walk};
 
 /// A run, read at one moment, as far as it can be read.
 pub struct Opened {
-    /// Its row.
+    /// Its row; the holder is left out when it is dead.
     pub row: RunRow,
     /// Its state.
     pub checkpoint: Checkpoint,
@@ -43,6 +44,23 @@ impl Opened {
     pub fn json(&self, stored: &Stored) -> Value {
         serde_json::from_slice(self.blobs.get(&stored.digest).map(Vec::as_slice).unwrap_or_default())
             .unwrap_or(Value::Null)
+    }
+
+    /// What a question may be answered with; empty when it takes any text.
+    pub fn choices(&self, question: &Action) -> Vec<String> {
+        let arguments = self.json(&question.arguments);
+        let choices = arguments.get("choices").and_then(Value::as_array);
+        choices.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    }
+
+    /// What the model said when it last called finish, whatever came of it.
+    pub fn last_word(&self) -> Option<String> {
+        let finish = |tool: &str| {
+            let kind = self.definition.as_ref().and_then(|definition| definition.tool(tool)).map(|tool| &tool.kind);
+            matches!(kind, Some(ToolKind::State { act: StateAct::Finish }))
+        };
+        let settled = self.checkpoint.recent.iter().rev().find(|settled| finish(&settled.tool))?;
+        self.json(&settled.arguments).get("summary").and_then(Value::as_str).map(str::to_owned)
     }
 }
 
@@ -75,6 +93,7 @@ pub async fn open(store: &dyn Store, run: &RunKey) -> Result<Opened> {
         missing("inputs value");
     }
     let inputs = inputs.unwrap_or(Value::Null);
+    let row = RunRow { holder: row.holder.filter(|worker| store.is_alive(worker)), ..row };
     Ok(Opened { row, checkpoint, unread, standing, definition, inputs, damage, blobs })
 }
 

@@ -115,6 +115,10 @@ impl Store for MemoryStore {
         })
     }
 
+    fn is_alive(&self, worker: &WorkerId) -> bool {
+        self.with(|state| state.workers.get(worker).is_some_and(|worker| worker.alive))
+    }
+
     fn tools_lock(&self, _worker: &WorkerId) -> Option<PathBuf> {
         None
     }

@@ -300,6 +300,10 @@ impl Store for SqliteStore {
         })
     }
 
+    fn is_alive(&self, worker: &WorkerId) -> bool {
+        self.workers.is_alive(&worker.0)
+    }
+
     fn tools_lock(&self, worker: &WorkerId) -> Option<PathBuf> {
         Some(self.workers.tools_file(&worker.0))
     }
