@@ -57,16 +57,14 @@ pub(crate) async fn replay(store: &dyn Store, run: &RunRef, until: u64) -> Resul
     Ok(replay)
 }
 
-/// Does the index of effects hold what the checkpoint counted? One of more than `most` rows is believed.
-pub(crate) async fn index_is_sound(store: &dyn Store, run: &RunRef, log: &Tally, most: u64) -> Result<bool> {
-    if log.count > most {
-        return Ok(true);
-    }
+/// A run's index of effects, if it agrees with the tally that the checkpoint keeps of it.
+pub(crate) async fn sound_index(store: &dyn Store, run: &RunRef, log: &Tally) -> Result<Option<Vec<EffectRow>>> {
+    let rows = store.effects(run, None).await?;
     let mut found = Tally::default();
-    for row in store.effects(run, None).await? {
+    for row in &rows {
         found.add_effect(row.ordinal, &row.same, row.seq);
     }
-    Ok(found == *log)
+    Ok((found == *log).then_some(rows))
 }
 
 /// The outcome of the newest of these effects, which have left the checkpoint, that was done.

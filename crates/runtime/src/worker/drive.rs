@@ -180,6 +180,8 @@ impl Drive {
     async fn load(&mut self) -> Result<Checkpoint> {
         let loaded = self.runtime.store.load(&self.claim.run.key).await?;
         self.inbox = loaded.row.inbox;
+        // A commit whose outcome was unknown may have brought effects.
+        self.index = Index::default();
         loaded.checkpoint()
     }
 
@@ -395,6 +397,7 @@ impl Drive {
         })?;
         self.inbox = self.inbox.max(committed.inbox);
         self.worked_until_us = self.runtime.clock.boot_us();
+        self.index.learn(&events, &after);
         self.observer.committed(&self.claim.run.key, &events, &values, &after);
         Ok(after)
     }

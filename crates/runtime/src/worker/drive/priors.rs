@@ -3,8 +3,9 @@
 //! A damaged row of the index could hide an effect, and it would be sent again. So the index is compared with the tally
 //! that the checkpoint keeps of it, once for each claim, and the journal is asked when the two differ.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use lodestep_core::event::Event;
 use lodestep_core::json::parse_strict;
 use lodestep_core::rules::decide::Prior;
 use lodestep_core::{Checkpoint, Digest, Result};
@@ -24,8 +25,10 @@ pub(super) enum Index {
     /// Nothing yet.
     #[default]
     Unknown,
-    /// It agrees with the checkpoint.
-    Sound,
+    /// It agrees with the checkpoint. An effect that is none of these has no equal, and the store is not asked.
+    Sound(BTreeSet<Digest>),
+    /// It is too long to be known by heart.
+    Believed,
     /// It does not; this is what the journal gives.
     Damaged(Vec<EffectRow>),
 }
@@ -66,20 +69,42 @@ impl Index {
         checkpoint: &Checkpoint,
         same: &Digest,
     ) -> Result<Vec<EffectRow>> {
-        let store = runtime.store.as_ref();
         if matches!(self, Self::Unknown) {
-            *self = match inspect::index_is_sound(store, run, &checkpoint.effect_log, ROWS_COMPARED).await? {
-                true => Self::Sound,
-                false => {
-                    eprintln!("run {}: its index of effects is damaged; the journal is asked instead", run.key.run);
-                    Self::Damaged(inspect::replay(store, run, checkpoint.seq).await?.tables.effects)
-                }
-            };
+            *self = Self::read(runtime, run, checkpoint).await?;
         }
         match self {
             // Nothing was lost since: every intent of this claim is this worker's own.
             Self::Damaged(rows) => Ok(rows.iter().filter(|row| row.same == *same).cloned().collect()),
-            _ => store.effects(run, Some(same)).await,
+            Self::Sound(known) if !known.contains(same) => Ok(Vec::new()),
+            _ => runtime.store.effects(run, Some(same)).await,
         }
+    }
+
+    /// These events were committed: their intents are effects from now on.
+    pub fn learn(&mut self, events: &[Event], after: &Checkpoint) {
+        let Self::Sound(known) = self else { return };
+        for event in events {
+            if let Event::AttemptStarted(started) = event {
+                // Whatever is settled in the same transition is no longer pending; it is among the recent ones then.
+                let pending = after.pending.get(&started.ordinal).and_then(|action| action.same);
+                known.extend(pending.or_else(|| after.settled(started.ordinal)?.same));
+            }
+        }
+        if known.len() as u64 > ROWS_COMPARED {
+            *self = Self::Believed;
+        }
+    }
+
+    async fn read(runtime: &Runtime, run: &RunRef, checkpoint: &Checkpoint) -> Result<Self> {
+        if checkpoint.effect_log.count > ROWS_COMPARED {
+            return Ok(Self::Believed);
+        }
+        Ok(match inspect::sound_index(runtime.store.as_ref(), run, &checkpoint.effect_log).await? {
+            Some(rows) => Self::Sound(rows.into_iter().map(|row| row.same).collect()),
+            None => {
+                eprintln!("run {}: its index of effects is damaged; the journal is asked instead", run.key.run);
+                Self::Damaged(inspect::replay(runtime.store.as_ref(), run, checkpoint.seq).await?.tables.effects)
+            }
+        })
     }
 }
