@@ -84,6 +84,7 @@ fn tool(name: &str, item: &Item<'_>, ground: &Ground<'_>, secrets: &mut Vec<Stri
             command::read_all(&table);
             Vec::new()
         }
+        (None, false) if command::is_misspelt(&table) => vec![command::tool(name, &table, ground, secrets)],
         (None, false) => {
             let mend = "add `builtin = \"documents\"`, `builtin = \"file\"` or `command = [\"sh\", \"tool.sh\"]`";
             item.fault(format!("[{}] doesn't say how it is performed", table.name), mend);

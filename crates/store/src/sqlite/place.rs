@@ -6,9 +6,10 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use lodestep_core::{Error, Result};
+use rustix::fs::{Access, access};
 
-use super::access;
 use super::failure::unavailable;
+use super::owner;
 
 /// A store's paths, free of links.
 #[derive(Clone, Debug)]
@@ -33,8 +34,27 @@ impl Place {
         for folder in [place.files.clone(), place.values(), place.workers()] {
             make_folder(&folder).map_err(|error| unusable(&folder, &error))?;
         }
-        access::narrow(&place).map_err(|error| unusable(&place.database, &error))?;
+        owner::narrow(&place).map_err(|error| unusable(&place.database, &error))?;
         Ok(place)
+    }
+
+    /// Finds the place of a database that exists, and makes nothing.
+    pub(super) fn of_existing(path: &Path) -> Result<Self> {
+        let database = fs::canonicalize(path).map_err(|error| unusable(path, &error))?;
+        if let Some(folder) = database.parent() {
+            refuse_shared(folder)?;
+        }
+        let mut files = database.clone().into_os_string();
+        files.push("-files");
+        Ok(Self { database, files: files.into() })
+    }
+
+    /// May this process write the database and make files beside it?
+    pub(super) fn is_writable(&self) -> bool {
+        let may = |path: &Path| access(path, Access::WRITE_OK).is_ok();
+        let folder = self.database.parent().unwrap_or(Path::new("."));
+        // A store that was only copied has no folder of files yet.
+        may(&self.database) && may(folder) && (may(&self.files) || !self.files.exists())
     }
 
     pub(super) fn values(&self) -> PathBuf {
@@ -48,6 +68,11 @@ impl Place {
     /// Stands once the store was made: what is gone later was lost, and is not begun anew.
     pub(super) fn made(&self) -> PathBuf {
         self.files.join("made")
+    }
+
+    /// Knows how far the database had come.
+    pub(super) fn witness(&self) -> PathBuf {
+        self.files.join("witness")
     }
 
     /// Locked while a process opens the store, so that only one makes or migrates the tables.
@@ -182,10 +207,10 @@ mod tests {
         let temp = tempfile::tempdir().expect("a folder");
         let real = fs::canonicalize(temp.path()).expect("a path");
         let own = Place::prepare(&temp.path().join(".lodestep/store.db")).expect("prepared");
-        assert_eq!(access::own_paths(&own), [real.join(".lodestep")]);
+        assert_eq!(owner::own_paths(&own), [real.join(".lodestep")]);
         let shared = Place::prepare(&temp.path().join("store.db")).expect("prepared");
         let names = ["-files", "", "-wal", "-shm", "-journal"].map(|end| real.join(format!("store.db{end}")));
-        assert_eq!(access::own_paths(&shared), names);
+        assert_eq!(owner::own_paths(&shared), names);
     }
 
     #[test]
