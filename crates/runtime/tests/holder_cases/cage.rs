@@ -159,3 +159,26 @@ pub fn a_tool_can_neither_read_nor_end_who_holds_it() {
     let is_kept = output.stdout == b"end\n" && output.ended == Ended::Exited(0);
     assert!(is_kept || matches!(output.ended, Ended::HolderLost(_)), "{output:?}");
 }
+
+pub fn a_tool_can_t_read_the_environment_of_another() {
+    let stored = Stored::new();
+    if without_a_cage(&stored).is_some() {
+        return;
+    }
+    let marker = marker();
+    let mut other = shell(&format!("exec sleep {marker}"));
+    other.cage = stored.cage(Demand::Required);
+    other.env.insert("SECRET".into(), CANARY.into());
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let under_way = std::thread::spawn(move || {
+        block_on(holder().run(other, async {
+            let _ = stopped.await;
+        }))
+    });
+    wait_for("the other tool", PATIENCE, || alive(&marker) > 0);
+    let looked = stored.shell("cat /proc/[0-9]*/environ 2>/dev/null; echo end", Demand::Required);
+    assert!(alive(&marker) > 0, "the other was gone before it was looked at");
+    stop.send(()).expect("it waits");
+    assert_eq!(under_way.join().expect("no panic").ended, Ended::Stopped);
+    assert!(contains(&looked.stdout, "end") && !contains(&looked.stdout, CANARY), "{looked:?}");
+}

@@ -58,6 +58,7 @@ const LINUX: &[Case] = &[
     ("what_is_beside_the_store_can_be_used_as_ever", cage::what_is_beside_the_store_can_be_used_as_ever),
     ("a_required_cage_that_can_t_be_is_not_started", cage::a_required_cage_that_can_t_be_is_not_started),
     ("a_tool_gains_no_rights_and_leaves_no_core", cage::a_tool_gains_no_rights_and_leaves_no_core),
+    ("sec_01_a_tool_can_t_read_the_environment_of_another", cage::a_tool_can_t_read_the_environment_of_another),
     ("a_tool_can_neither_read_nor_end_who_holds_it", cage::a_tool_can_neither_read_nor_end_who_holds_it),
     ("the_lock_is_held_while_running_and_free_after", trees::the_lock_is_held_while_running),
 ];
