@@ -85,7 +85,10 @@ mod linux {
                 Ok(spawned) => return Ok(spawned),
             }
         }
-        Err(format!("no cage on this machine keeps the program from the store: {}", refusals.join("; ")))
+        let why = refusals.join("; ");
+        Err(format!(
+            "no cage on this machine keeps the program from the store: {why}. A best-effort cage starts it all the same"
+        ))
     }
 
     /// Why the program never ran.
@@ -245,7 +248,10 @@ mod elsewhere {
     /// Text on why the program never ran.
     pub(in super::super) fn spawn(spec: &Spec) -> Result<Spawned, String> {
         if !spec.cage.ways().contains(&Way::Open) {
-            return Err("this system has no cage that keeps the program from the store".into());
+            return Err(
+                "no cage on this system keeps the program from the store. A best-effort cage starts it all the same"
+                    .into(),
+            );
         }
         if !spec.cwd.is_dir() {
             return Err(format!("folder {}: not a folder", spec.cwd.display()));
