@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use lodestep::process::Demand;
 
 /// A durable execution runtime for AI agents.
 #[derive(Parser)]
@@ -17,8 +18,19 @@ pub struct Cli {
     /// Who says it, for approvals and other words to a run.
     #[arg(long, global = true, env = "LODESTEP_USER", value_name = "NAME")]
     pub by: Option<String>,
+    /// Whether tools start on a machine that can't keep them from the store's files: best-effort or required.
+    #[arg(long, global = true, env = "LODESTEP_CAGE", value_name = "DEMAND", default_value = "best-effort", value_parser = demand)]
+    pub cage: Demand,
     #[command(subcommand)]
     pub command: Command,
+}
+
+fn demand(text: &str) -> Result<Demand, String> {
+    match text {
+        "best-effort" => Ok(Demand::BestEffort),
+        "required" => Ok(Demand::Required),
+        _ => Err("it is `best-effort` or `required`".to_owned()),
+    }
 }
 
 /// The commands.

@@ -1,5 +1,6 @@
 //! The entry point: a store, the tools and models of this program, and what can be done with runs.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use lodestep_core::context::Blobs;
@@ -14,7 +15,7 @@ use serde_json::Value;
 
 use crate::fault::{self, Point};
 use crate::model::model_of;
-use crate::process::Holder;
+use crate::process::{Cage, Demand, Holder};
 use crate::tools::Functions;
 use crate::worker::pinned::Compiled;
 
@@ -28,6 +29,7 @@ pub struct Runtime {
     pub(crate) functions: Functions,
     pub(crate) models: ModelFactory,
     pub(crate) holder: Option<Holder>,
+    pub(crate) cage: Demand,
     pub(crate) ids: Arc<dyn Fn() -> u128 + Send + Sync>,
     pub(crate) compiled: Compiled,
 }
@@ -60,6 +62,7 @@ impl Runtime {
                 functions: Functions::default(),
                 models: Arc::new(|definition| model_of(&definition.model)),
                 holder: None,
+                cage: Demand::default(),
                 ids: Arc::new(|| uuid::Uuid::now_v7().as_u128()),
                 compiled: Compiled::default(),
             },
@@ -156,6 +159,17 @@ impl Runtime {
         }
     }
 
+    /// Why this machine can't keep a tool that runs in `folder` from the store's files; `None` when it can.
+    ///
+    /// It starts a process to find out, which ends at once.
+    pub async fn cage_fault(&self, folder: &Path) -> Option<String> {
+        let cage = Cage { keep_out: self.store.own_paths(), demand: Demand::Required };
+        match self.holder.clone().map_or_else(Holder::of_this_binary, Ok) {
+            Ok(holder) => holder.cage_fault(cage, folder).await,
+            Err(error) => Some(format!("this program's own binary can't be found: {error}")),
+        }
+    }
+
     /// Reads values of a run; one that was erased is an error that names it.
     ///
     /// # Errors
@@ -204,6 +218,12 @@ impl RuntimeBuilder {
     /// with [`process::hidden_main`](crate::process::hidden_main).
     pub fn holder(mut self, holder: Holder) -> Self {
         self.runtime.holder = Some(holder);
+        self
+    }
+
+    /// What happens on a machine that can't keep tool processes from the store; without it they run all the same.
+    pub fn cage(mut self, demand: Demand) -> Self {
+        self.runtime.cage = demand;
         self
     }
 

@@ -301,6 +301,11 @@ pub trait Store: Send + Sync {
     /// The file on which the holders of a worker's tools keep a shared lock while they live; `None` in memory.
     fn tools_lock(&self, worker: &WorkerId) -> Option<PathBuf>;
 
+    /// The files and folders that are this store's alone, absolute and without links: what tools are to be kept from.
+    ///
+    /// Some of them may not exist at a given moment. Empty for a store that has none on this machine.
+    fn own_paths(&self) -> Vec<PathBuf>;
+
     /// Starts a run: after Ok(New) it is durable and due. A crash leaves it whole or not there.
     ///
     /// # Errors

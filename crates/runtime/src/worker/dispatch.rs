@@ -222,6 +222,7 @@ impl Dispatch {
             stdin,
             timeout: Duration::from_millis(tool.timeout_ms),
             lock_file: self.lease.tools_lock.clone(),
+            cage: &self.lease.cage,
             identity: vec![
                 ("LODESTEP_TOOL", tool.name.clone()),
                 ("LODESTEP_IDEMPOTENCY_KEY", self.action.key.clone().unwrap_or_default()),
