@@ -103,7 +103,7 @@ pub struct Commit {
     /// The claim's epoch.
     pub epoch: u64,
     /// The transition. Values above the inline bound are files already.
-    pub transition: Transition,
+    pub transition: Arc<Transition>,
     /// The raw reply that it took in: evidence for people, never needed.
     pub transcript: Option<Vec<u8>>,
     /// Where the run stands after it.

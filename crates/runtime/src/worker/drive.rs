@@ -20,9 +20,9 @@ use lodestep_core::rules::inbox::{self, Message};
 use lodestep_core::rules::owed::{Hands, dispatchable, owed, wants_model};
 use lodestep_core::rules::recover;
 use lodestep_core::rules::settle::{Attempt, settle, settle_lookup};
-use lodestep_core::rules::standing::{Standing, standing};
+use lodestep_core::rules::standing::standing;
 use lodestep_core::{Checkpoint, Draft, Error, INLINE_VALUE_BYTES, Ordinal, Result, ValueRef};
-use lodestep_model::{Reply, Request};
+use lodestep_model::Request;
 use lodestep_store::{Claim, Commit};
 use tokio::sync::watch;
 
@@ -32,7 +32,7 @@ use crate::process::wait_until_free;
 use crate::runtime::Runtime;
 use crate::tools::Sight;
 use crate::worker::dispatch::Dispatch;
-use crate::worker::done::{Done, fail, tool_of, transcript_of};
+use crate::worker::done::{Answered, Done, fail, tool_of};
 use crate::worker::lease::Shared;
 use crate::worker::pinned::Pinned;
 use crate::worker::request::{Cache, prepare};
@@ -278,7 +278,7 @@ impl Drive {
             draft.push(Event::RunStopped(RunStopped { reason: StopReason::Crashes, text }))?;
         }
         for done in seen {
-            self.take_in(&mut draft, run, done.clone()).await?;
+            self.take_in(&mut draft, run, done).await?;
         }
         self.drop_call_after_cancel(&mut draft)?;
         let stopping = self.shutdown.is_begun();
@@ -306,31 +306,32 @@ impl Drive {
         Ok((draft, request))
     }
 
-    async fn take_in(&mut self, draft: &mut Draft, run: &Pinned, done: Done) -> Result<()> {
+    async fn take_in(&mut self, draft: &mut Draft, run: &Pinned, done: &Done) -> Result<()> {
         match done {
             Done::Attempt { ordinal, attempt, sight } => {
-                let Sight { seen, text, artifact } = sight;
-                settle(draft, Attempt { ordinal, attempt, seen, text, artifact })
+                let Sight { seen, text, artifact } = sight.clone();
+                settle(draft, Attempt { ordinal: *ordinal, attempt: *attempt, seen, text, artifact })
             }
-            Done::Lookup { ordinal, said } => settle_lookup(draft, ordinal, said),
+            Done::Lookup { ordinal, said } => settle_lookup(draft, *ordinal, said.clone()),
             Done::Reply { call, reply } => {
+                let call = *call;
                 if draft.checkpoint().model.open.is_none_or(|open| open.call != call) {
                     // The state was read again and has the reply, or a cancel dropped it.
                     return Ok(());
                 }
                 match reply {
-                    Ok(reply) => self.decide(draft, run, call, &reply).await,
-                    Err(error) => fail(draft, &run.definition, call, &error),
+                    Ok(answered) => self.decide(draft, run, call, answered).await,
+                    Err(error) => fail(draft, &run.definition, call, error),
                 }
             }
         }
     }
 
-    async fn decide(&mut self, draft: &mut Draft, run: &Pinned, call: u64, reply: &Reply) -> Result<()> {
+    async fn decide(&mut self, draft: &mut Draft, run: &Pinned, call: u64, answered: &Answered) -> Result<()> {
         if draft.checkpoint().phase != Phase::Active {
             return draft.push(Event::CallLost(CallLost { call }));
         }
-        let raw = transcript_of(reply);
+        let Answered { reply, transcript } = answered;
         let found = self.index.priors(&self.runtime, &self.claim.run, draft.checkpoint(), run, reply).await;
         let priors = match found {
             Err(error) if is_damage(&error) => return give_up(draft, Some(call), &error),
@@ -340,7 +341,7 @@ impl Drive {
             definition: &run.definition,
             call,
             reply,
-            transcript: ValueRef::of(&raw),
+            transcript: ValueRef::of(transcript),
             check: &|tool, arguments| run.schemas.check(tool, arguments),
             priors: &priors,
         };
@@ -375,20 +376,19 @@ impl Drive {
         self.cache.keep(draft.values());
         let mut transition = draft.seal();
         self.put_large(&mut transition.values).await?;
-        let every = u64::from(transition.checkpoint.limits.snapshot_every.max(1));
-        let after = transition.checkpoint.clone();
-        let (events, values) = (transition.events.clone(), transition.values.clone());
-        let stands: Standing = standing(&after);
+        let sealed = Arc::new(transition);
+        let after = &sealed.checkpoint;
+        let every = u64::from(after.limits.snapshot_every.max(1));
         let commit = Commit {
             run: self.claim.run.clone(),
             epoch: self.claim.epoch,
             snapshot: after.seq.is_multiple_of(every) || after.is_over(),
-            transition,
+            transition: sealed.clone(),
             transcript: seen.iter().find_map(|done| match done {
-                Done::Reply { reply: Ok(reply), .. } => Some(transcript_of(reply)),
+                Done::Reply { reply: Ok(answered), .. } => Some(answered.transcript.clone()),
                 _ => None,
             }),
-            standing: stands,
+            standing: standing(after),
             release,
         };
         let mut results = self.runtime.store.commit(vec![commit]).await;
@@ -397,13 +397,17 @@ impl Drive {
         })?;
         self.inbox = self.inbox.max(committed.inbox);
         self.worked_until_us = self.runtime.clock.boot_us();
-        self.index.learn(&events, &after);
-        self.observer.committed(&self.claim.run.key, &events, &values, &after);
-        Ok(after)
+        self.index.learn(&sealed.events, after);
+        self.observer.committed(&self.claim.run.key, &sealed.events, &sealed.values, after);
+        // The store has let go of it by now; where it has not, the state is copied.
+        Ok(Arc::unwrap_or_clone(sealed).checkpoint)
     }
 
     /// Values above the inline bound become files before the commit that names them.
     async fn put_large(&mut self, values: &mut Vec<Vec<u8>>) -> Result<()> {
+        if values.iter().all(|bytes| bytes.len() <= INLINE_VALUE_BYTES) {
+            return Ok(());
+        }
         let (large, inline) = std::mem::take(values).into_iter().partition(|bytes| bytes.len() > INLINE_VALUE_BYTES);
         *values = inline;
         for bytes in large as Vec<Vec<u8>> {
@@ -417,7 +421,7 @@ impl Drive {
         if let Some((call, request)) = request {
             let model = run.model.clone();
             let (asked, handle) = abortable(async move {
-                let reply = model.ask(&request).await;
+                let reply = model.ask(&request).await.map(Answered::new);
                 fault::reach("model", Point::Reply);
                 Done::Reply { call, reply }
             });

@@ -102,7 +102,7 @@ impl Held {
             run: self.claim.run.clone(),
             epoch: self.claim.epoch,
             standing: standing(&transition.checkpoint),
-            transition,
+            transition: Arc::new(transition),
             transcript: None,
             snapshot: how.snapshot,
             release: how.release,

@@ -244,7 +244,7 @@ impl SqliteStore {
         let mut refused = Vec::new();
         let mut acts = Vec::with_capacity(batch.len());
         for (place, mut commit) in batch.into_iter().enumerate() {
-            if let Err(error) = self.values.take_large(&mut commit.transition) {
+            if let Err(error) = self.values.take_large_shared(&mut commit.transition) {
                 refused.push((place, error));
                 continue;
             }

@@ -75,7 +75,7 @@ impl Run {
             run: self.claim.run.clone(),
             epoch: self.claim.epoch,
             standing: standing(&transition.checkpoint),
-            transition,
+            transition: Arc::new(transition),
             transcript: None,
             snapshot: false,
             release: false,
