@@ -3,7 +3,7 @@
 use lodestep_core::checkpoint::Checkpoint;
 use lodestep_core::event::{Ending, Event, Gate};
 use lodestep_core::rules::standing::{Reason, Standing};
-use lodestep_core::{Digest, Ordinal, Stored, Transition};
+use lodestep_core::{Digest, Labels, Ordinal, Stored, Transition};
 
 use crate::store::{ArtifactRow, EffectRow};
 
@@ -62,6 +62,14 @@ impl Rows {
             Event::RunEnded(ended) if ended.ending != Ending::Cancelled => self.yields_to_cancel = true,
             _ => {}
         }
+    }
+}
+
+/// The labels that a run's first transition gives it.
+pub fn labels_of(first: &Transition) -> Labels {
+    match first.events.first() {
+        Some(Event::RunStarted(started)) => started.labels.clone().unwrap_or_default(),
+        _ => Labels::new(),
     }
 }
 

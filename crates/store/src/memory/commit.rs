@@ -6,7 +6,7 @@ use lodestep_core::{Result, Timestamp, Transition};
 use super::state::{Run, State};
 use crate::refusals;
 use crate::retention::superfluous;
-use crate::rows::{Rows, why};
+use crate::rows::{Rows, labels_of, why};
 use crate::store::{Commit, Committed, JournalRow, RequestRow, RunRef, RunRow, StartRun, Started};
 
 impl State {
@@ -116,6 +116,7 @@ fn first_row(start: &StartRun, run: RunRef, now: Timestamp) -> RunRow {
         agent: start.agent.clone(),
         definition: start.definition,
         inputs: start.inputs,
+        labels: labels_of(&start.transition),
         status: standing.status,
         why: why(&standing),
         due: Some(now),

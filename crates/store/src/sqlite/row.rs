@@ -7,6 +7,7 @@ use lodestep_core::{Digest, Error, RunId, RunKey, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
 use super::failure::Done;
+use super::label;
 use crate::refusals;
 use crate::store::{RunRef, RunRow, WorkerId};
 
@@ -15,7 +16,7 @@ macro_rules! run_columns {
     () => {
         "run.number, run.namespace, run.id, run.agent, run.definition, run.inputs, run.started_at, \
          head.status, head.why, head.due_at, head.holder, head.seq, head.digest, head.epoch, head.crashes, \
-         head.updated_at, head.inbox"
+         head.updated_at, head.inbox, run.labels"
     };
 }
 pub(super) use run_columns;
@@ -40,6 +41,7 @@ pub(super) fn run_row(row: &Row<'_>) -> Done<RunRow> {
         crashes: row.get(14)?,
         updated_at: time(row, 15)?,
         inbox: unsigned(row, 16)?,
+        labels: label::from_text(&row.get::<_, String>(17)?),
     })
 }
 
