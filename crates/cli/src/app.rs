@@ -103,17 +103,33 @@ impl App {
     ///
     /// `store.not_found` when there is none, and the store's own errors.
     pub fn open(&self, make: bool) -> Result<Runtime> {
-        let path = self.store_path();
-        if !make && !path.exists() {
-            return Err(Error::new(
-                "store.not_found",
-                format!("there is no store at {}", path.display()),
-                "`lodestep run FILE` makes one; `--store` or LODESTEP_STORE names another",
-            ));
-        }
+        let path = if make { self.store_path() } else { self.existing()? };
         prepare_folder(&path)?;
         let store = SqliteStore::open(&path, Arc::new(SystemClock))?;
         Ok(Runtime::builder(Arc::new(store)).build())
+    }
+
+    /// Opens the store to look at it, also where it can't be written.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::open`].
+    pub fn open_to_read(&self) -> Result<Runtime> {
+        let path = self.existing()?;
+        let store = SqliteStore::open_to_read(&path, Arc::new(SystemClock))?;
+        Ok(Runtime::builder(Arc::new(store)).build())
+    }
+
+    fn existing(&self) -> Result<PathBuf> {
+        let path = self.store_path();
+        if path.exists() {
+            return Ok(path);
+        }
+        Err(Error::new(
+            "store.not_found",
+            format!("there is no store at {}", path.display()),
+            "`lodestep run FILE` makes one; `--store` or LODESTEP_STORE names another",
+        ))
     }
 
     /// Prints to stdout; a reader that has gone away is no error.

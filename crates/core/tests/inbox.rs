@@ -148,7 +148,7 @@ fn a_quarantined_run_is_released_not_resumed() {
     let mut bench = asking(None, OnExpiry::Deny);
     assert_eq!(code(&bench.say("ann", Word::Resume)), "already given");
     let text = lodestep_core::ValueRef::of(b"crashes");
-    bench.push(Event::RunStopped(RunStopped { reason: StopReason::Quarantine, text })).expect("it is active");
+    bench.push(Event::RunStopped(RunStopped { reason: StopReason::Crashes, text })).expect("it is active");
     assert_eq!(code(&bench.say("ann", Word::Resume)), "run.quarantined");
     assert_eq!(code(&bench.say("ann", Word::Release)), "accepted");
     assert_eq!(bench.checkpoint.phase, Phase::Active);

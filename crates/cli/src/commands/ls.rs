@@ -26,7 +26,7 @@ const COUNTED: usize = 100_000;
 
 /// Lists runs.
 pub async fn ls(app: &App, selection: &Selection, limit: Option<usize>) -> Result<u8> {
-    let runtime = app.open(false)?;
+    let runtime = app.open_to_read()?;
     let store = runtime.store();
     let (sieve, now) = (selection.sieve(store)?, store.now());
     if selection.status.is_empty() && selection.tool.is_none() {

@@ -19,7 +19,7 @@ const LINES: usize = 12;
 
 /// Shows a run.
 pub async fn show(app: &App, run: &str) -> Result<u8> {
-    let runtime = app.open(false)?;
+    let runtime = app.open_to_read()?;
     let row = app.find(&runtime, run).await?;
     let opened = inspect::open(runtime.store(), &row.run.key).await?;
     if app.json {
@@ -27,7 +27,8 @@ pub async fn show(app: &App, run: &str) -> Result<u8> {
         return Ok(0);
     }
     let mut text = heading(&opened);
-    section(&mut text, "objective", &visible(&with_inputs(&opened.definition.objective, &opened.inputs)));
+    section(&mut text, "damage", &damage(&opened));
+    section(&mut text, "objective", &visible(&objective(&opened).unwrap_or_default()));
     section(&mut text, "inputs", &inputs(&opened));
     section(&mut text, "plan", &plan(&opened));
     section(&mut text, "pending", &pending(&opened));
@@ -84,6 +85,14 @@ pub fn because(opened: &Opened) -> String {
     if below.is_empty() { reasons } else { format!("{reasons}\n{}", below.trim_end_matches('\n')) }
 }
 
+fn damage(opened: &Opened) -> String {
+    opened.damage.iter().map(|what| format!("{}\n", line(what, 300))).collect()
+}
+
+fn objective(opened: &Opened) -> Option<String> {
+    opened.definition.as_ref().map(|definition| with_inputs(&definition.objective, &opened.inputs))
+}
+
 fn inputs(opened: &Opened) -> String {
     let inputs = opened.inputs.as_object().into_iter().flatten();
     inputs.map(|(name, value)| format!("{name}: {}\n", line(&plain(value), 200))).collect()
@@ -95,7 +104,8 @@ fn plain(value: &Value) -> String {
 
 fn plan(opened: &Opened) -> String {
     let rows = opened.checkpoint.plan.iter().map(|milestone| {
-        let fixed = opened.definition.milestones.iter().find(|fixed| fixed.id == milestone.id);
+        let fixed = opened.definition.iter().flat_map(|definition| &definition.milestones);
+        let fixed = fixed.into_iter().find(|fixed| fixed.id == milestone.id);
         let title = match (fixed, &milestone.title) {
             (Some(fixed), _) => fixed.title.clone(),
             (None, Some(title)) => opened.text(title),
@@ -111,12 +121,12 @@ fn plan(opened: &Opened) -> String {
         format!("[{mark}] {}: {}{evidence}\n", milestone.id, line(&title, 100))
     });
     let mut text: String = rows.collect();
-    text.push_str(match judge(&opened.definition) {
-        Judge::Check => "",
-        Judge::ModelWithEvidence => {
+    text.push_str(match opened.definition.as_ref().map(judge) {
+        None | Some(Judge::Check) => "",
+        Some(Judge::ModelWithEvidence) => {
             "completion is self-declared: that the evidence is there is checked, that it is good is not ([done] check)\n"
         }
-        Judge::Model => "completion is self-declared: the file names no check, and no evidence of any kind\n",
+        Some(Judge::Model) => "completion is self-declared: the file names no check, and no evidence of any kind\n",
     });
     text
 }
@@ -223,8 +233,9 @@ pub fn as_json(opened: &Opened) -> Value {
     };
     json!({
         "run": ls::as_json(&opened.row), "status": opened.standing.status, "reasons": opened.standing.reasons, "text": text,
-        "objective": with_inputs(&opened.definition.objective, &opened.inputs), "inputs": opened.inputs,
+        "objective": objective(opened), "inputs": opened.inputs, "damage": opened.damage,
         "requests": requests, "unread": opened.unread.len(), "checkpoint": opened.checkpoint,
-        "state_digest": opened.checkpoint.state_digest(), "self_declared": judge(&opened.definition) != Judge::Check,
+        "state_digest": opened.checkpoint.state_digest(),
+        "self_declared": opened.definition.as_ref().map(|definition| judge(definition) != Judge::Check),
     })
 }

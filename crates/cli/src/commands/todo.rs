@@ -37,7 +37,7 @@ pub struct Item {
 
 /// Lists what waits for people.
 pub async fn todo(app: &App, selection: &Selection, limit: usize) -> Result<u8> {
-    let runtime = app.open(false)?;
+    let runtime = app.open_to_read()?;
     let sieve = selection.sieve(runtime.store())?;
     let (mut items, more) = items(app, runtime.store(), &sieve).await?;
     let left_out = items.len().saturating_sub(limit);

@@ -45,16 +45,21 @@ async fn edited(runtime: &Runtime, row: &RequestRow, text: &str) -> Result<Word>
     let invalid = |what: String| Error::new("usage.edit", what, "give one JSON object with all arguments");
     let arguments = parse_strict(text).map_err(|fault| invalid(format!("the edit is {fault}")))?;
     let opened = inspect::open(runtime.store(), &row.run.key).await?;
+    let Some(definition) = &opened.definition else {
+        return Err(Error::new(
+            "run.undecodable",
+            format!("run {}: {}", row.run.key.run, opened.damage.join("; ")),
+            "an edit can't be checked without its definition",
+        ));
+    };
     let action = opened.checkpoint.pending.get(&row.ordinal);
-    let Some(tool) = action.and_then(|action| opened.definition.tool(&action.tool)) else {
+    let Some(tool) = action.and_then(|action| definition.tool(&action.tool)) else {
         // It is over; the run itself says what happened.
         return Ok(Word::ApproveEdited { request: row.name, arguments: canonical(&arguments), same: None });
     };
     let shown = opened.json(&action.map(|action| action.arguments).unwrap_or(opened.checkpoint.inputs));
     let plain = unpinned(&arguments);
-    Schemas::of(&opened.definition)
-        .check(tool, &plain)
-        .map_err(|fault| invalid(format!("the edit doesn't fit: {fault}")))?;
+    Schemas::of(definition).check(tool, &plain).map_err(|fault| invalid(format!("the edit doesn't fit: {fault}")))?;
     let arguments = pinned_again(arguments, &shown);
     let same = sameness(&tool.name, &arguments, tool.same_by.as_deref());
     Ok(Word::ApproveEdited { request: row.name, arguments: canonical(&arguments), same: Some(same) })

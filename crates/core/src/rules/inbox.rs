@@ -11,7 +11,7 @@ use crate::effect::identity::{effect_key, request_name};
 use crate::error::{Error, Result};
 use crate::event::{
     ActionApproved, ActionDenied, ActionFinished, ActionProposed, CancelRequested, DeniedBy, DoubtResolved, Ending,
-    Event, Gate, InboxRead, QuestionAnswered, Request, Resolution, RunResumed, SettledBy, StopReason,
+    Event, Gate, InboxRead, QuestionAnswered, Request, Resolution, RunResumed, SettledBy,
 };
 use crate::ids::Ordinal;
 
@@ -393,11 +393,10 @@ fn resume(draft: &mut Draft, by: &str, release: bool) -> Result<Verdict> {
     match &draft.checkpoint().phase {
         Phase::Active => Ok(Verdict::AlreadyGiven("the run is not stopped".to_owned())),
         Phase::Stopped { reason, .. } => {
-            let quarantined = *reason == StopReason::Quarantine;
-            if quarantined && !release {
+            if reason.is_quarantine() && !release {
                 return refused(
                     "run.quarantined",
-                    "the run is quarantined: its workers crashed on it",
+                    format!("the run is quarantined: {}", reason.as_str()),
                     "look at `lodestep show RUN`, mend the cause, then `lodestep release RUN`",
                 );
             }

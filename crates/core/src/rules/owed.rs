@@ -351,8 +351,16 @@ fn forbidden(definition: &Definition, action: &Action, now: Timestamp) -> Option
     }
 }
 
-/// After a cancel: what was not sent is withdrawn, what was sent is waited for, then the run ends.
-fn wind_up(draft: &mut Draft, busy: &BTreeSet<Ordinal>) -> Result<()> {
+/// After a cancel: what was not sent is withdrawn, what was sent is waited for, then the run ends. Nothing when no
+/// cancel was read. `busy` are the actions that are under way.
+///
+/// # Errors
+///
+/// `run.illegal_event` when the state contradicts itself.
+pub fn wind_up(draft: &mut Draft, busy: &BTreeSet<Ordinal>) -> Result<()> {
+    if !matches!(draft.checkpoint().phase, Phase::Cancelling { .. }) {
+        return Ok(());
+    }
     let unsent: Vec<(Ordinal, &str)> = draft
         .checkpoint()
         .pending
