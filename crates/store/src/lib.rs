@@ -30,6 +30,6 @@ pub use changes::Changes;
 pub use clock::{Clock, SettableClock, SystemClock};
 pub use loaded::Loaded;
 pub use memory::MemoryStore;
-pub use sqlite::SqliteStore;
+pub use sqlite::{APPLICATION_ID, SqliteStore};
 
 pub use store::*;

@@ -57,6 +57,7 @@ use lease::Claiming;
 use log::{Cleaner, Log};
 use place::Place;
 use readers::Readers;
+pub use settings::APPLICATION_ID;
 use settings::Patience;
 use start::PreparedStart;
 use value::ValueFiles;
