@@ -54,7 +54,7 @@ pub enum Command {
     /// List runs: what needs you first.
     #[command(after_help = "Example: lodestep ls --status waiting")]
     Ls {
-        /// Only this status: ready, waiting, stopped, in-doubt, quarantined, completed, failed, cancelled.
+        /// Only this status: running, ready, waiting, stopped, in-doubt, quarantined, completed, failed, cancelled.
         #[arg(long)]
         status: Vec<String>,
         /// Only this agent's runs.

@@ -143,7 +143,7 @@ fn apr_03_an_edit_is_another_action_and_the_old_request_is_stale() {
 fn a_question_waits_for_its_answer() {
     let world = World::new();
     let replies = json!([
-        { "calls": [{ "name": "ask", "arguments": { "question": "Which one?", "choices": ["a", "b"] } }] },
+        { "calls": [{ "name": "ask", "arguments": { "question": "Which one?" } }] },
         { "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] },
     ]);
     let agent = world.agent("", &replies);
@@ -183,7 +183,7 @@ fn idn_01_a_start_after_a_cancel_returns_the_cancelled_run() {
     let cancelled = head();
     for _ in 0..2 {
         let again = world.lodestep(&["run", &agent, "--id", "one"]).exits(4);
-        assert!(again.out.contains("run one is cancelled: wrong month"), "{again:?}");
+        assert!(again.out.contains("run one is cancelled\n  wrong month\n"), "{again:?}");
         assert!(!again.err.contains("started"), "{again:?}");
     }
     assert_eq!(world.run_id(), "one", "there is no other run");
@@ -342,4 +342,30 @@ fn verify_names_a_damaged_page_and_the_runs_that_can_still_be_read() {
     );
     let shown = world.json(&["verify"]);
     assert_eq!((shown.as_array().map(Vec::len), &shown[0]["error"]["code"]), (Some(1), &json!("store.corrupt")));
+}
+
+#[test]
+fn without_a_name_in_the_environment_the_systems_user_says_it() {
+    let world = World::new();
+    let agent = paying(&world);
+    world.lodestep(&["run", &agent]).exits(3);
+    let mut command = world.command(&["approve", &world.requests()[0]]);
+    let nameless = command.env_remove("LODESTEP_USER").env_remove("USER").env_remove("LOGNAME");
+    Said::of(nameless.output().expect("ran")).exits(0);
+    let system = std::process::Command::new("id").arg("-un").output().expect("id");
+    let name = String::from_utf8(system.stdout).expect("UTF-8");
+    let done = world.lodestep(&["run", &agent]).exits(0);
+    assert!(done.err.contains(&format!("approved by {} ", name.trim())), "{name}: {done:?}");
+}
+
+#[test]
+fn a_second_cancel_is_already_given() {
+    let world = World::new();
+    let agent = paying(&world);
+    world.lodestep(&["run", &agent]).exits(3);
+    let id = world.run_id();
+    let cancels: Vec<_> = (0..4).map(|_| world.command(&["cancel", &id]).spawn().expect("started")).collect();
+    let said: Vec<Said> = cancels.into_iter().map(|child| Said::of(child.wait_with_output().expect("ended"))).collect();
+    assert!(said.iter().all(|said| said.code == Some(0)), "{said:?}");
+    assert!(world.lodestep(&["cancel", &id]).exits(0).out.starts_with("already given"));
 }

@@ -15,7 +15,7 @@ use crate::text::short_id;
 /// Cancels a run, and sees it to its end when no other worker does.
 pub async fn cancel(app: &App, run: &str, reason: String) -> Result<u8> {
     let runtime = app.open(false)?;
-    let row = runtime.find(run).await?;
+    let row = app.find(&runtime, run).await?;
     let key = row.run.key.clone();
     let already = match runtime.send(&key, &app.by(), Word::Cancel { reason }).await? {
         Verdict::Refused(error) => return Err(error),

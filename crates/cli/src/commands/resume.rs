@@ -10,14 +10,14 @@ use lodestep::core::{Error, Result};
 use lodestep::store::{Filter, RunRow};
 
 use crate::app::App;
-use crate::commands::run::{exit_code, follow};
+use crate::commands::run::{as_process, exit_code, follow};
 use crate::text::short_id;
 
 /// Goes on with one run, or with all.
 pub async fn resume(app: &App, run: Option<String>, all: bool, pace: Option<Duration>) -> Result<u8> {
     let runtime = app.open(false)?;
     let rows = match run {
-        Some(id_end) => vec![runtime.find(&id_end).await?],
+        Some(id_end) => vec![app.find(&runtime, &id_end).await?],
         None => unfinished(&runtime).await?,
     };
     match rows.as_slice() {
@@ -61,6 +61,6 @@ async fn go_on(app: &App, runtime: &Runtime, row: &RunRow, pace: Option<Duration
             Verdict::Accepted | Verdict::AlreadyGiven(_) => {}
         }
     }
-    eprintln!("going on with {id} at step {}", row.seq);
+    eprintln!("going on with {id} at step {}{}", row.seq, as_process());
     follow(app, runtime, &row.run.key, pace).await
 }

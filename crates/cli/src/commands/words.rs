@@ -10,14 +10,15 @@ use lodestep::tools::schema::Schemas;
 use lodestep::{Runtime, inspect};
 use serde_json::{Value, json};
 
-use crate::app::{App, as_json, exit_code};
+use crate::app::{App, exit_code};
 use crate::args::ResolveArgs;
+use crate::people;
 use crate::text::short_id;
 
 /// Approves requests as they are, or one with other arguments.
 pub async fn approve(app: &App, names: &[String], edit: Option<String>) -> Result<u8> {
     let runtime = app.open(false)?;
-    let rows = requests(&runtime, names).await?;
+    let rows = requests(app, &runtime, names).await?;
     let Some(text) = edit else {
         return say_to_each(app, &runtime, &rows, |request| Word::Approve { request }, "approved").await;
     };
@@ -34,16 +35,21 @@ async fn edited(runtime: &Runtime, row: &RequestRow, text: &str) -> Result<Word>
     let invalid = |what: String| Error::new("usage.edit", what, "give one JSON object with all arguments");
     let arguments = parse_strict(text).map_err(|fault| invalid(format!("the edit is {fault}")))?;
     let opened = inspect::open(runtime.store(), &row.run.key).await?;
+    let Some(definition) = &opened.definition else {
+        return Err(Error::new(
+            "run.undecodable",
+            format!("run {}: {}", row.run.key.run, opened.damage.join("; ")),
+            "an edit can't be checked without its definition",
+        ));
+    };
     let action = opened.checkpoint.pending.get(&row.ordinal);
-    let Some(tool) = action.and_then(|action| opened.definition.tool(&action.tool)) else {
+    let Some(tool) = action.and_then(|action| definition.tool(&action.tool)) else {
         // It is over; the run itself says what happened.
         return Ok(Word::ApproveEdited { request: row.name, arguments: canonical(&arguments), same: None });
     };
     let shown = opened.json(&action.map(|action| action.arguments).unwrap_or(opened.checkpoint.inputs));
     let plain = unpinned(&arguments);
-    Schemas::of(&opened.definition)
-        .check(tool, &plain)
-        .map_err(|fault| invalid(format!("the edit doesn't fit: {fault}")))?;
+    Schemas::of(definition).check(tool, &plain).map_err(|fault| invalid(format!("the edit doesn't fit: {fault}")))?;
     let arguments = pinned_again(arguments, &shown);
     let same = sameness(&tool.name, &arguments, tool.same_by.as_deref());
     Ok(Word::ApproveEdited { request: row.name, arguments: canonical(&arguments), same: Some(same) })
@@ -70,21 +76,26 @@ fn pinned_again(mut arguments: Value, shown: &Value) -> Value {
 /// Denies requests.
 pub async fn deny(app: &App, names: &[String], reason: String) -> Result<u8> {
     let runtime = app.open(false)?;
-    let rows = requests(&runtime, names).await?;
+    let rows = requests(app, &runtime, names).await?;
     say_to_each(app, &runtime, &rows, |request| Word::Deny { request, reason: reason.clone() }, "denied").await
 }
 
 /// Answers a question.
 pub async fn answer(app: &App, name: &str, value: String) -> Result<u8> {
     let runtime = app.open(false)?;
-    let row = request(&runtime, name).await?;
+    let row = request(app, &runtime, name).await?;
+    let opened = inspect::open(runtime.store(), &row.run.key).await?;
+    let asked = people::open_requests(&opened).into_iter().find(|(_, request, _)| request.name == row.name);
+    if let Some((question, _, false)) = asked {
+        people::check_answer(&opened, question, &value)?;
+    }
     say(app, &runtime, &row.run.key, Word::Answer { request: row.name, value }, "answered").await
 }
 
 /// Says what became of an action in doubt.
 pub async fn resolve(app: &App, args: ResolveArgs) -> Result<u8> {
     let runtime = app.open(false)?;
-    let row = runtime.find(&args.run).await?;
+    let row = app.find(&runtime, &args.run).await?;
     let became = match (args.happened, args.abandon) {
         (Some(result), _) => Became::Happened(result.into_bytes()),
         (None, Some(reason)) => Became::Abandoned(reason),
@@ -97,15 +108,15 @@ pub async fn resolve(app: &App, args: ResolveArgs) -> Result<u8> {
 /// Says a word to the run of an id.
 pub async fn to_run(app: &App, run: &str, word: Word, done: &str) -> Result<u8> {
     let runtime = app.open(false)?;
-    let row = runtime.find(run).await?;
+    let row = app.find(&runtime, run).await?;
     say(app, &runtime, &row.run.key, word, done).await
 }
 
 /// The requests whose names begin so: each is found and none is meant twice, or nothing is said to any.
-async fn requests(runtime: &Runtime, names: &[String]) -> Result<Vec<RequestRow>> {
+async fn requests(app: &App, runtime: &Runtime, names: &[String]) -> Result<Vec<RequestRow>> {
     let mut rows: Vec<RequestRow> = Vec::new();
     for name in names {
-        let row = request(runtime, name).await?;
+        let row = request(app, runtime, name).await?;
         if let Some(at) = rows.iter().position(|earlier| earlier.name == row.name) {
             let what = format!("`{}` and `{name}` are one request: {}", names[at], &row.name.to_hex()[..8]);
             return Err(Error::new("usage.request_twice", what, "name each request once; nothing changed"));
@@ -116,16 +127,19 @@ async fn requests(runtime: &Runtime, names: &[String]) -> Result<Vec<RequestRow>
 }
 
 /// The one request whose name begins so.
-async fn request(runtime: &Runtime, name: &str) -> Result<RequestRow> {
+async fn request(app: &App, runtime: &Runtime, name: &str) -> Result<RequestRow> {
     let wanted = name.trim().to_lowercase();
     let hex = !wanted.is_empty() && wanted.chars().all(|c| c.is_ascii_hexdigit());
-    let mut found = if hex { runtime.store().find_requests(DEFAULT_NAMESPACE, &wanted).await? } else { Vec::new() };
+    let found = if hex { runtime.store().find_requests(DEFAULT_NAMESPACE, &wanted).await? } else { Vec::new() };
     let open: Vec<&RequestRow> = found.iter().filter(|row| row.open).collect();
-    if let [only] = open.as_slice() {
-        return Ok((*only).clone());
-    }
-    if found.len() == 1 {
-        return Ok(found.remove(0));
+    let only = match (open.as_slice(), found.as_slice()) {
+        ([only], _) => Some((*only).clone()),
+        (_, [only]) => Some(only.clone()),
+        _ => None,
+    };
+    if let Some(only) = only {
+        app.speaks_of(&only.run.key);
+        return Ok(only);
     }
     let listed = |rows: &[RequestRow]| {
         let names = rows.iter().map(|row| row.name.to_hex()[..8].to_owned());
@@ -171,7 +185,7 @@ async fn say_to_each(
                 if !app.json {
                     app.report(&Error::new(error.code(), format!("{name}: {}", error.what()), error.next()));
                 }
-                json!({"verdict": "refused", "run": row.run.key.run, "error": as_json(&error)})
+                json!({"verdict": "refused", "run": row.run.key.run, "error": app.as_json(&error)})
             }
         };
         value["request"] = json!(row.name);

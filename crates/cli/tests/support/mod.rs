@@ -81,6 +81,14 @@ impl World {
         (Running { child }, lines)
     }
 
+    /// Waits until a process has closed the store, so that nothing of it is in a log.
+    pub fn rest(&self) {
+        eventually("the store is closed", Duration::from_secs(20), || {
+            self.lodestep(&["ls"]).exits(0);
+            !self.path().join("store.db-wal").exists()
+        });
+    }
+
     /// The id of the only run.
     pub fn run_id(&self) -> String {
         let runs = self.json(&["ls"]);

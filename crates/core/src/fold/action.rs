@@ -75,7 +75,7 @@ pub(super) fn refused(checkpoint: &mut Checkpoint, seq: u64, event: &ActionRefus
     Ok(())
 }
 
-pub(super) fn started(checkpoint: &mut Checkpoint, epoch: u64, event: &AttemptStarted) -> Checked {
+pub(super) fn started(checkpoint: &mut Checkpoint, seq: u64, epoch: u64, event: &AttemptStarted) -> Checked {
     let now = checkpoint.at;
     if checkpoint.phase != Phase::Active {
         return Err("only an active run sends");
@@ -92,9 +92,8 @@ pub(super) fn started(checkpoint: &mut Checkpoint, epoch: u64, event: &AttemptSt
     action.attempts = event.attempt;
     action.first_sent.get_or_insert(now);
     action.state = ActionState::Open { attempt: event.attempt, epoch, send_by: event.send_by };
-    if first {
-        let key = action.key.clone().unwrap_or_default();
-        checkpoint.effect_log.add(&[&event.ordinal.0.to_le_bytes(), key.as_bytes()]);
+    if let Some(same) = action.same.filter(|_| first) {
+        checkpoint.effect_log.add_effect(event.ordinal, &same, seq);
     }
     Ok(())
 }

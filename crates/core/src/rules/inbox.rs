@@ -11,7 +11,7 @@ use crate::effect::identity::{effect_key, request_name};
 use crate::error::{Error, Result};
 use crate::event::{
     ActionApproved, ActionDenied, ActionFinished, ActionProposed, CancelRequested, DeniedBy, DoubtResolved, Ending,
-    Event, Gate, InboxRead, QuestionAnswered, Request, Resolution, RunResumed, SettledBy, StopReason,
+    Event, Gate, InboxRead, QuestionAnswered, Request, Resolution, RunResumed, SettledBy,
 };
 use crate::ids::Ordinal;
 
@@ -374,6 +374,7 @@ fn edit(draft: &mut Draft, old: &Action, by: &str, arguments: &[u8], same: Optio
 fn cancel(draft: &mut Draft, by: &str, reason: &str) -> Result<Verdict> {
     match &draft.checkpoint().phase {
         Phase::Cancelling { by, .. } => Ok(Verdict::AlreadyGiven(format!("{by} cancelled it"))),
+        Phase::Ended { ending: Ending::Cancelled, .. } => Ok(Verdict::AlreadyGiven("the run is cancelled".to_owned())),
         Phase::Ended { ending, .. } => {
             let what = format!("the run is over: {ending:?}").to_lowercase();
             refused("run.over", what, "nothing changed")
@@ -392,11 +393,10 @@ fn resume(draft: &mut Draft, by: &str, release: bool) -> Result<Verdict> {
     match &draft.checkpoint().phase {
         Phase::Active => Ok(Verdict::AlreadyGiven("the run is not stopped".to_owned())),
         Phase::Stopped { reason, .. } => {
-            let quarantined = *reason == StopReason::Quarantine;
-            if quarantined && !release {
+            if reason.is_quarantine() && !release {
                 return refused(
                     "run.quarantined",
-                    "the run is quarantined: its workers crashed on it",
+                    format!("the run is quarantined: {}", reason.as_str()),
                     "look at `lodestep show RUN`, mend the cause, then `lodestep release RUN`",
                 );
             }

@@ -162,10 +162,17 @@ fn judge_finish(draft: &mut Draft, definition: &Definition) -> Result<()> {
         finish_core(draft, ordinal, true, result)?;
         return end_if_settled(draft, definition, ordinal);
     }
-    let text = format!("not complete yet:\n- {}", missing.join("\n- "));
-    let result = draft.put(text);
+    let missing = missing.join("\n- ");
+    let result = draft.put(format!("not complete yet:\n- {missing}"));
     finish_core(draft, ordinal, false, result)?;
-    refuse_finish(draft, ordinal, result)?;
+    let refused = draft.checkpoint().refused_finishes.saturating_add(1);
+    let why = if refused >= draft.checkpoint().limits.refused_finishes {
+        let times = if refused == 1 { "once".to_owned() } else { format!("{refused} times") };
+        draft.put(format!("finish was refused {times}, as the run is not complete:\n- {missing}"))
+    } else {
+        result
+    };
+    refuse_finish(draft, ordinal, why)?;
     // A second finish of the same decision is judged too.
     judge_finish(draft, definition)
 }
@@ -344,8 +351,16 @@ fn forbidden(definition: &Definition, action: &Action, now: Timestamp) -> Option
     }
 }
 
-/// After a cancel: what was not sent is withdrawn, what was sent is waited for, then the run ends.
-fn wind_up(draft: &mut Draft, busy: &BTreeSet<Ordinal>) -> Result<()> {
+/// After a cancel: what was not sent is withdrawn, what was sent is waited for, then the run ends. Nothing when no
+/// cancel was read. `busy` are the actions that are under way.
+///
+/// # Errors
+///
+/// `run.illegal_event` when the state contradicts itself.
+pub fn wind_up(draft: &mut Draft, busy: &BTreeSet<Ordinal>) -> Result<()> {
+    if !matches!(draft.checkpoint().phase, Phase::Cancelling { .. }) {
+        return Ok(());
+    }
     let unsent: Vec<(Ordinal, &str)> = draft
         .checkpoint()
         .pending

@@ -134,23 +134,25 @@ fn never_empty(text: Vec<u8>, ok: bool) -> Vec<u8> {
 }
 
 fn not_sent(draft: &mut Draft, action: &Action, attempt: Attempt) -> Result<()> {
-    if attempt.attempt >= action.max_attempts {
-        if action.class == Class::Keyed && action.maybe_sent {
-            // This attempt was not sent, but one before it may have been: that is no failure.
-            return doubt(draft, attempt);
-        }
-        let said = String::from_utf8_lossy(&attempt.text).into_owned();
-        let text = format!("it could not be sent in {} attempts: {said}", attempt.attempt);
-        return finish(draft, Attempt { text: text.into_bytes(), ..attempt }, false);
+    let is_last = attempt.attempt >= action.max_attempts;
+    if is_last && action.class == Class::Keyed && action.maybe_sent {
+        // This attempt was not sent, but one before it may have been: that is no failure.
+        return doubt(draft, attempt);
     }
-    let not_before = retry_at(draft, action, attempt.attempt);
-    let text = draft.put(never_empty(attempt.text, false));
+    let not_before = if is_last { draft.now() } else { retry_at(draft, action, attempt.attempt) };
+    let text = draft.put(never_empty(attempt.text.clone(), false));
     draft.push(Event::AttemptNotSent(AttemptNotSent {
         ordinal: attempt.ordinal,
         attempt: attempt.attempt,
         text,
         not_before,
-    }))
+    }))?;
+    if !is_last {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&attempt.text).into_owned();
+    let text = format!("it could not be sent in {} attempts: {said}", attempt.attempt);
+    finish(draft, Attempt { text: text.into_bytes(), ..attempt }, false)
 }
 
 fn doubt(draft: &mut Draft, attempt: Attempt) -> Result<()> {

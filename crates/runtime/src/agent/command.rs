@@ -25,29 +25,57 @@ const CLASSES: [(&str, Class); 5] = [
     ("unsafe", Class::Unsafe),
 ];
 
+/// What people write for a class, and what is meant. None is near enough to guess: a class too weak does harm.
+const FOREIGN_CLASSES: [(&str, &str); 10] = [
+    ("safe", "of a tool that changes nothing it is `read`"),
+    ("readonly", "of a tool that changes nothing it is `read`"),
+    ("pure", "of a tool that changes nothing it is `read`"),
+    ("query", "of a tool that changes nothing it is `read`"),
+    ("write", "of a write that may be repeated it is `idempotent`, of any other `unsafe`"),
+    ("repeatable", "of a tool whose repeat leaves the same it is `idempotent`"),
+    ("retryable", "of a tool whose repeat leaves the same it is `idempotent`"),
+    ("transactional", "of a receiver that applies a key once it is `keyed`"),
+    ("destructive", "it is `unsafe`"),
+    ("dangerous", "it is `unsafe`"),
+];
+
 /// Reads a class by its word.
 pub(super) fn class(item: &Item<'_>) -> Option<Class> {
-    item.one_of(&CLASSES)
+    let folded = item.value().as_str().map(|word| word.to_lowercase().replace(['-', '_', ' '], ""));
+    let foreign = FOREIGN_CLASSES.iter().find(|(word, _)| folded.as_deref() == Some(word));
+    let Some((_, meant)) = foreign else { return item.one_of(&CLASSES) };
+    let what = format!("`{}` can't be \"{}\"", item.name, shown(item.value().as_str().unwrap_or_default()));
+    item.fault(what, format!("write one of {}; {meant}", CLASSES.map(|(word, _)| word).join(", ")));
+    None
 }
+
+/// Every key of a tool's table.
+const KEYS: [&str; 13] = [
+    "command",
+    "description",
+    "input",
+    "class",
+    "timeout",
+    "attempts",
+    "key_valid_for",
+    "settles_after",
+    "lookup",
+    "env",
+    "same_by",
+    "root",
+    "builtin",
+];
 
 /// Asks for every key of a program, so that a table that says neither `builtin` nor `command` is closed without noise.
 pub(super) fn read_all(table: &Table<'_>) {
-    for key in [
-        "command",
-        "description",
-        "input",
-        "class",
-        "timeout",
-        "attempts",
-        "key_valid_for",
-        "settles_after",
-        "lookup",
-        "env",
-        "same_by",
-        "root",
-    ] {
+    for key in KEYS {
         table.get(key);
     }
+}
+
+/// Is this a program whose `command` is misspelt? Closing the table names it; the rest is read as any program's.
+pub(super) fn is_misspelt(table: &Table<'_>) -> bool {
+    table.has_misspelt("command", &KEYS)
 }
 
 /// Reads the table of a program.

@@ -9,12 +9,14 @@
 //! - `table`, `reader`, `faults`, `names`: a typed reader over the parsed file that collects faults with their places.
 //! - `source`: the text and its folder. `references`, `duration`, `money`, `foreign`: what texts, times and amounts may be, and what keys of elsewhere mean.
 //! - `about`, `inputs`, `model`, `tools`, `command`, `schema`, `policy`, `quota`, `plan`, `test_section`: a table each.
-//! - `state_tools`: the tools of every run.
+//! - `state_tools`: the tools of every run. `folders`: are the folders of documents there? `fault_point`: does a run pass it?
 
 mod about;
 mod command;
 mod duration;
+mod fault_point;
 mod faults;
+mod folders;
 mod foreign;
 mod inputs;
 mod model;
@@ -133,6 +135,25 @@ impl AgentFile {
     /// `input.unknown` naming the nearest, `input.invalid` naming the value, `input.missing` naming all that are.
     pub fn inputs(&self, given: &[(String, String)], cwd: &Path) -> Result<Value, Error> {
         inputs::values(&self.inputs, given, cwd, &self.folder)
+    }
+
+    /// Checks that each folder is there which a `documents` tool reads with these inputs, as [`inputs`](Self::inputs)
+    /// gave them. Nothing is read of it.
+    ///
+    /// # Errors
+    ///
+    /// `input.folder_missing` naming the input and its value.
+    pub fn check_folders(&self, inputs: &Value) -> Result<(), Error> {
+        folders::check(&self.definition, inputs)
+    }
+
+    /// Checks that a run of this agent can pass a fault point, as `--crash-at` names it.
+    ///
+    /// # Errors
+    ///
+    /// `usage.crash_at` naming the nearest tool, or the points that the tool passes.
+    pub fn check_fault_point(&self, text: &str) -> Result<(), Error> {
+        fault_point::check(&self.definition, text)
     }
 
     /// Reads every table. The result counts only if no fault was noted.

@@ -84,6 +84,7 @@ fn tool(name: &str, item: &Item<'_>, ground: &Ground<'_>, secrets: &mut Vec<Stri
             place.fault(what, "keep one of them");
             return Vec::new();
         }
+        [] if command::is_misspelt(&table) => vec![command::tool(name, &table, ground, secrets)],
         [] => {
             // A way that a later version has is named as such when the table is closed.
             if !table.has("http") {

@@ -3,7 +3,10 @@
 //! Nothing is sent that is not committed. An outcome is committed as soon as it is known, with whatever
 //! follows from it. When a commit fails, the state is read again and what was seen is applied to it anew.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod priors;
+mod quarantine;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,14 +15,13 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 use lodestep_core::checkpoint::{ActionState, Phase};
 use lodestep_core::event::{CallLost, Event, HandedOver, RunStopped, StopReason};
-use lodestep_core::json::parse_strict;
-use lodestep_core::rules::decide::{Prior, Question, decide};
+use lodestep_core::rules::decide::{Question, decide};
 use lodestep_core::rules::inbox::{self, Message};
 use lodestep_core::rules::owed::{Hands, dispatchable, owed, wants_model};
 use lodestep_core::rules::recover;
 use lodestep_core::rules::settle::{Attempt, settle, settle_lookup};
 use lodestep_core::rules::standing::{Standing, standing};
-use lodestep_core::{Checkpoint, Digest, Draft, Error, INLINE_VALUE_BYTES, Ordinal, Result, ValueRef};
+use lodestep_core::{Checkpoint, Draft, Error, INLINE_VALUE_BYTES, Ordinal, Result, ValueRef};
 use lodestep_model::{Reply, Request};
 use lodestep_store::{Claim, Commit};
 use tokio::sync::watch;
@@ -35,6 +37,8 @@ use crate::worker::lease::Shared;
 use crate::worker::pinned::Pinned;
 use crate::worker::request::{Cache, prepare};
 use crate::worker::{DRAIN, Shutdown};
+use priors::Index;
+use quarantine::{give_up, is_damage};
 
 /// A run that crashed its workers so often is quarantined.
 pub const CRASHES_TO_QUARANTINE: u32 = 5;
@@ -63,6 +67,7 @@ pub(super) struct Drive {
     observer: Arc<dyn Observer>,
     shutdown: Shutdown,
     cache: Cache,
+    index: Index,
     /// What is under way, polled by the run's own task: a step costs no hand-over between threads.
     tasks: FuturesUnordered<BoxFuture<'static, Option<Done>>>,
     under_way: BTreeSet<Ordinal>,
@@ -84,6 +89,7 @@ impl Drive {
             observer,
             shutdown,
             cache: Cache::default(),
+            index: Index::default(),
             tasks: FuturesUnordered::new(),
             under_way: BTreeSet::new(),
             asking: None,
@@ -100,6 +106,9 @@ impl Drive {
             self.wait_for_left_tools(left.clone()).await?;
         }
         let mut checkpoint = self.load().await?;
+        if let Some(why) = self.is_rewound(&checkpoint) {
+            return self.stop(checkpoint, StopReason::Rewound, why).await;
+        }
         let run = match Pinned::of(&self.runtime, &self.claim.run, &checkpoint).await {
             Ok(run) => run,
             Err(error) => return self.stop_for(checkpoint, error).await,
@@ -124,6 +133,9 @@ impl Drive {
 
     /// A definition that this program or this machine can't go on with stops the run, saying what to mend.
     async fn stop_for(self, checkpoint: Checkpoint, error: Error) -> Result<()> {
+        if is_damage(&error) {
+            return self.without_definition(checkpoint, error).await;
+        }
         let reason = match error.code() {
             "model.script" => StopReason::Secret,
             "model.unknown" | "run.definition_unreadable" => StopReason::Version,
@@ -168,6 +180,8 @@ impl Drive {
     async fn load(&mut self) -> Result<Checkpoint> {
         let loaded = self.runtime.store.load(&self.claim.run.key).await?;
         self.inbox = loaded.row.inbox;
+        // A commit whose outcome was unknown may have brought effects.
+        self.index = Index::default();
         loaded.checkpoint()
     }
 
@@ -261,7 +275,7 @@ impl Drive {
         {
             self.claim.crashes = 0;
             let text = draft.put(format!("its workers crashed {CRASHES_TO_QUARANTINE} times on it without an outcome"));
-            draft.push(Event::RunStopped(RunStopped { reason: StopReason::Quarantine, text }))?;
+            draft.push(Event::RunStopped(RunStopped { reason: StopReason::Crashes, text }))?;
         }
         for done in seen {
             self.take_in(&mut draft, run, done.clone()).await?;
@@ -281,10 +295,9 @@ impl Drive {
                 prepare(&mut draft, &mut self.cache, store.as_ref(), &self.claim.run, &definition, &inputs).await;
             request = match prepared {
                 Ok(request) => request,
-                Err(error) if error.code() == "store.value_damaged" => {
+                Err(error) if is_damage(&error) => {
                     // The outcomes in this draft are kept, and the run says what is wrong: it is no worker's crash.
-                    let text = draft.put(format!("{}; {}", error.what(), error.next()));
-                    draft.push(Event::RunStopped(RunStopped { reason: StopReason::Quarantine, text }))?;
+                    give_up(&mut draft, None, &error)?;
                     None
                 }
                 Err(error) => return Err(error),
@@ -318,7 +331,11 @@ impl Drive {
             return draft.push(Event::CallLost(CallLost { call }));
         }
         let raw = transcript_of(reply);
-        let priors = self.priors(draft.checkpoint(), run, reply).await?;
+        let found = self.index.priors(&self.runtime, &self.claim.run, draft.checkpoint(), run, reply).await;
+        let priors = match found {
+            Err(error) if is_damage(&error) => return give_up(draft, Some(call), &error),
+            found => found?,
+        };
         let question = Question {
             definition: &run.definition,
             call,
@@ -328,31 +345,6 @@ impl Drive {
             priors: &priors,
         };
         decide(draft, &question)
-    }
-
-    /// Equal effects that have left the checkpoint. Looked for only when the run has some.
-    async fn priors(
-        &mut self,
-        checkpoint: &Checkpoint,
-        run: &Pinned,
-        reply: &Reply,
-    ) -> Result<BTreeMap<Digest, Prior>> {
-        let mut priors = BTreeMap::new();
-        let kept = checkpoint.recent.iter().filter(|settled| settled.same.is_some()).count() as u64;
-        if checkpoint.effect_log.count <= kept {
-            return Ok(priors);
-        }
-        for call in &reply.calls {
-            let Some(tool) = run.definition.tool(&call.name).filter(|tool| !tool.class.is_repeatable()) else {
-                continue;
-            };
-            let Ok(arguments) = parse_strict(&call.arguments) else { continue };
-            let same = lodestep_core::effect::sameness(&tool.name, &arguments, tool.same_by.as_deref());
-            if let Some(prior) = crate::inspect::prior(&self.runtime, &self.claim.run, &same).await? {
-                priors.insert(same, prior);
-            }
-        }
-        Ok(priors)
     }
 
     /// A cancel drops a call that is under way: its whole reservation is charged.
@@ -405,6 +397,7 @@ impl Drive {
         })?;
         self.inbox = self.inbox.max(committed.inbox);
         self.worked_until_us = self.runtime.clock.boot_us();
+        self.index.learn(&events, &after);
         self.observer.committed(&self.claim.run.key, &events, &values, &after);
         Ok(after)
     }

@@ -4,9 +4,10 @@
 //! case fails with a sentence; it uses no test framework, so that it can run in any.
 //!
 //! - `script`: small valid runs.
-//! - `start`, `commit`, `tables`, `lease`, `death`, `inbox`, `verdict`, `value`, `listing`, `hint`:
+//! - `start`, `commit`, `tables`, `beside`, `lease`, `death`, `inbox`, `verdict`, `value`, `listing`, `hint`:
 //!   the cases.
 
+mod beside;
 mod commit;
 mod death;
 mod hint;
@@ -152,6 +153,9 @@ pub fn cases() -> Vec<Case> {
             an_effect_is_listed_from_its_first_intent_on,
             every_version_of_an_artifact_is_listed,
             a_request_is_open_until_a_transition_closes_it;
+        beside:
+            what_stands_beside_is_what_a_replay_gives,
+            a_run_that_cannot_be_read_is_nobody_s_until_it_is_released;
         lease:
             of_eight_workers_exactly_one_gets_each_run,
             each_claim_raises_the_epoch,

@@ -115,6 +115,10 @@ impl Store for MemoryStore {
         })
     }
 
+    fn is_alive(&self, worker: &WorkerId) -> bool {
+        self.with(|state| state.workers.get(worker).is_some_and(|worker| worker.alive))
+    }
+
     fn tools_lock(&self, _worker: &WorkerId) -> Option<PathBuf> {
         None
     }
@@ -140,6 +144,10 @@ impl Store for MemoryStore {
 
     fn release<'a>(&'a self, claim: &'a Claim, due: Option<Timestamp>, crashed: bool) -> StoreFuture<'a, ()> {
         self.change(move |state| state.release(claim, due, crashed, self.now()))
+    }
+
+    fn hold<'a>(&'a self, claim: &'a Claim, why: &'a str) -> StoreFuture<'a, ()> {
+        self.change(move |state| state.hold(claim, why))
     }
 
     fn load<'a>(&'a self, run: &'a RunKey) -> StoreFuture<'a, Loaded> {
@@ -191,15 +199,23 @@ impl Store for MemoryStore {
         self.later(move |state| Ok(state.run(run)?.snapshots.clone()))
     }
 
-    fn effects<'a>(&'a self, run: &'a RunRef, same: &'a Digest) -> StoreFuture<'a, Vec<EffectRow>> {
+    fn effects<'a>(&'a self, run: &'a RunRef, same: Option<&'a Digest>) -> StoreFuture<'a, Vec<EffectRow>> {
         self.later(move |state| {
-            let effects = state.run(run)?.effects.iter();
-            Ok(effects.filter(|effect| effect.same == *same).cloned().collect())
+            let effects = state.run(run)?.tables.effects.iter();
+            Ok(effects.filter(|effect| same.is_none_or(|same| effect.same == *same)).cloned().collect())
         })
     }
 
     fn artifacts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Vec<ArtifactRow>> {
-        self.later(move |state| Ok(state.run(run)?.artifacts.clone()))
+        self.later(move |state| Ok(state.run(run)?.tables.artifacts.clone()))
+    }
+
+    fn beside<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Beside> {
+        self.later(move |state| state.beside(run))
+    }
+
+    fn audit(&self) -> StoreFuture<'_, Audit> {
+        self.later(|state| Ok(state.audit()))
     }
 
     fn integrity(&self) -> StoreFuture<'_, Vec<String>> {

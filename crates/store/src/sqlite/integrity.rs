@@ -6,7 +6,7 @@ use lodestep_core::Result;
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _};
 
 use super::failure::explain;
-use super::settings;
+use super::settings::Reader;
 
 /// So many faults are named at most; a file with one is damaged already.
 const MOST: usize = 20;
@@ -16,8 +16,8 @@ const MOST: usize = 20;
 /// It has a connection of its own: nothing that was read before hides what stands on the disk now, and no reader waits
 /// for it. `quick_check` would be faster and leave the indexes out. But a run that its index has lost is never due, and
 /// an effect that its index has lost is sent again. There are no foreign keys to check.
-pub(super) fn check(path: &Path) -> Result<Vec<String>> {
-    let db = settings::reader(path).map_err(|error| explain(&error, path))?;
+pub(super) fn check(path: &Path, reader: Reader) -> Result<Vec<String>> {
+    let db = reader(path).map_err(|error| explain(&error, path))?;
     match faults(&db, &format!("PRAGMA integrity_check({MOST})")) {
         Ok(faults) => Ok(faults),
         // A page that can't be taken in ends the check: then each table by itself tells which one has it.

@@ -6,6 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use lodestep_core::{Error, Result};
+use rustix::fs::{Access, access};
 
 use super::failure::unavailable;
 
@@ -35,6 +36,25 @@ impl Place {
         Ok(place)
     }
 
+    /// Finds the place of a database that exists, and makes nothing.
+    pub(super) fn of_existing(path: &Path) -> Result<Self> {
+        let database = fs::canonicalize(path).map_err(|error| unusable(path, &error))?;
+        if let Some(folder) = database.parent() {
+            refuse_shared(folder)?;
+        }
+        let mut files = database.clone().into_os_string();
+        files.push("-files");
+        Ok(Self { database, files: files.into() })
+    }
+
+    /// May this process write the database and make files beside it?
+    pub(super) fn is_writable(&self) -> bool {
+        let may = |path: &Path| access(path, Access::WRITE_OK).is_ok();
+        let folder = self.database.parent().unwrap_or(Path::new("."));
+        // A store that was only copied has no folder of files yet.
+        may(&self.database) && may(folder) && (may(&self.files) || !self.files.exists())
+    }
+
     pub(super) fn values(&self) -> PathBuf {
         self.files.join("values")
     }
@@ -46,6 +66,11 @@ impl Place {
     /// Stands once the store was made: what is gone later was lost, and is not begun anew.
     pub(super) fn made(&self) -> PathBuf {
         self.files.join("made")
+    }
+
+    /// Knows how far the database had come.
+    pub(super) fn witness(&self) -> PathBuf {
+        self.files.join("witness")
     }
 
     /// Locked while a process opens the store, so that only one makes or migrates the tables.

@@ -10,7 +10,7 @@ use super::commit::RowsOf;
 use super::failure::Done;
 use super::row::{find_run, from_end, run_columns, run_row, signed};
 use crate::refusals;
-use crate::rows::why;
+use crate::rows::Head;
 use crate::store::{RunRef, RunRow, StartRun, Started};
 
 /// A start, encoded before the connection is taken.
@@ -67,7 +67,7 @@ impl PreparedStart {
 
     fn insert_head(&self, db: &Connection, run: &RunRef, now: Timestamp) -> Done<()> {
         let first = &self.start.transition.checkpoint;
-        let standing = standing(first);
+        let head = Head::of(first, &standing(first));
         db.prepare_cached(
             "INSERT INTO head (run, namespace, epoch, seq, digest, status, why, due_at, crashes, inbox, inbox_read,
                  updated_at)
@@ -76,12 +76,12 @@ impl PreparedStart {
         .execute(params![
             run.number,
             run.key.namespace,
-            signed(first.seq),
-            first.head.as_bytes(),
-            standing.status.to_number(),
-            why(&standing),
+            signed(head.seq),
+            head.digest.as_bytes(),
+            head.status.to_number(),
+            head.why,
             now.as_micros(),
-            first.at.as_micros(),
+            head.updated_at.as_micros(),
         ])?;
         Ok(())
     }

@@ -249,6 +249,24 @@ fn an_idle_claim_writes_nothing() {
 }
 
 #[test]
+fn the_witness_sees_what_was_committed_when_a_lease_is_renewed() {
+    let (_folder, path) = folder();
+    let store: Arc<dyn Store> = Arc::new(open(&path).expect("opened"));
+    let witness = PathBuf::from(format!("{}-files/witness", path.display()));
+    runtime().block_on(async {
+        let mut held = Run::begin(&store, "one").await;
+        store.renew(&held.worker).await.expect("renewed");
+        let before = fs::read(&witness).expect("there is one");
+        held.step("one step").await;
+        assert_eq!(fs::read(&witness).expect("there"), before, "a commit pays for it");
+        store.renew(&held.worker).await.expect("renewed");
+        assert_ne!(fs::read(&witness).expect("there"), before, "it saw nothing");
+    });
+    let mode = fs::metadata(&witness).expect("there").permissions().mode() & 0o777;
+    assert_eq!(mode, 0o600);
+}
+
+#[test]
 fn the_log_stays_short_over_twenty_thousand_commits() {
     const RUNS: usize = 40;
     const STEPS: usize = 500;

@@ -276,7 +276,7 @@ properties = { title = { type = "string" } }"#,
 properties = { a = { type = "text" } }"#,
             ),
             &[
-                r#"6:22: `tools.x.input.properties.a.type` is no JSON Schema: "text" is not valid under any of the schemas listed in the 'anyOf' keyword | see json-schema.org, draft 2020-12"#,
+                r#"6:22: `tools.x.input.properties.a.type` can't be "text" | the types are string, number, integer, boolean, object, array, null, artifact"#,
             ],
         ),
         (
@@ -330,4 +330,60 @@ properties = { a = { const = 9007199254740993 }, b = { default = nan }, c = { de
     ];
     let table: Vec<(&str, &[&str])> = table.iter().map(|(text, expected)| (text.as_str(), *expected)).collect();
     check_faults(&table);
+}
+
+#[test]
+fn a_misspelt_command_hides_nothing() {
+    check_faults(&[(
+        r#"[tools.x]
+comand = ["sh", "x.sh"]
+timeout = "soon"
+class = "unsave"
+[[policy]]
+tools = ["x"]
+decide = "ask""#,
+        &[
+            "1:8: [tools.x] has no `description` | add `description = \"Publish the finished report.\"`",
+            "1:8: [tools.x] has no `input` | add `input = { type = \"object\", properties = { … } }`",
+            "2:1: `comand` is no key of [tools.x] | did you mean `command`?",
+            "3:1: `tools.x.timeout`: \"soon\" is no length of time | write one whole number and one unit: a text such as \"500ms\", \"30s\", \"5m\", \"2h\" or \"7d\"",
+            r#"4:1: `tools.x.class` can't be "unsave" | did you mean `unsafe`?"#,
+        ],
+    )]);
+}
+
+#[test]
+fn words_of_elsewhere_for_classes_and_types_are_explained() {
+    let tool = |class: &str, kind: &str| {
+        format!(
+            "[tools.x]\ndescription = \"d\"\ncommand = [\"sh\"]\nclass = \"{class}\"\n\
+             input = {{ type = \"object\", properties = {{ a = {{ type = \"{kind}\" }} }} }}"
+        )
+    };
+    let classes = "write one of read, idempotent, keyed, checkable, unsafe; ";
+    check_faults(&[
+        (
+            &tool("safe", "string"),
+            &[&format!(
+                r#"4:1: `tools.x.class` can't be "safe" | {classes}of a tool that changes nothing it is `read`"#
+            )],
+        ),
+        (
+            &tool("read-only", "string"),
+            &[&format!(
+                r#"4:1: `tools.x.class` can't be "read-only" | {classes}of a tool that changes nothing it is `read`"#
+            )],
+        ),
+        (
+            &tool("read", "strin"),
+            &[r#"5:49: `tools.x.input.properties.a.type` can't be "strin" | did you mean `string`?"#],
+        ),
+        (
+            &tool("read", "text"),
+            &[
+                r#"5:49: `tools.x.input.properties.a.type` can't be "text" | the types are string, number, integer, boolean, object, array, null, artifact"#,
+            ],
+        ),
+        ("[inputs]\na = { type = \"strin\" }", &[r#"2:7: `inputs.a.type` can't be "strin" | did you mean `string`?"#]),
+    ]);
 }
