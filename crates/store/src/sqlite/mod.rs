@@ -65,6 +65,7 @@ use log::{Cleaner, Log};
 pub use owner::STORE_FOLDER;
 use place::Place;
 use readers::Readers;
+pub use settings::APPLICATION_ID;
 use settings::{Patience, Reader};
 use start::PreparedStart;
 use value::ValueFiles;
