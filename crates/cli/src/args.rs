@@ -91,6 +91,35 @@ pub enum Command {
     Show {
         /// The end of the run's id.
         run: String,
+        /// As it was after this step.
+        #[arg(long, value_name = "STEP")]
+        at: Option<u64>,
+    },
+    /// Print what the model was asked, rebuilt to the byte, and what it was made of.
+    #[command(after_help = "Example: lodestep context 7k2m --at 14")]
+    Context {
+        /// The end of the run's id.
+        run: String,
+        /// The last request at this step or before it; the last of all if nothing is said.
+        #[arg(long, value_name = "STEP")]
+        at: Option<u64>,
+        /// The request whose reply became this decision.
+        #[arg(long, value_name = "NUMBER", conflicts_with = "at")]
+        decision: Option<u32>,
+    },
+    /// Say what changed between two steps of a run, or between two runs.
+    #[command(after_help = "Example: lodestep diff 7k2m --from 10 --to 20")]
+    Diff {
+        /// The end of the run's id.
+        run: String,
+        /// The end of another run's id, to compare with.
+        other: Option<String>,
+        /// The first state: after this step. Without it the start; of two runs the last.
+        #[arg(long, value_name = "STEP")]
+        from: Option<u64>,
+        /// The second state: after this step. Without it the last.
+        #[arg(long, value_name = "STEP")]
+        to: Option<u64>,
     },
     /// Print a run's events.
     #[command(after_help = "Example: lodestep log 7k2m --from 20")]

@@ -2,6 +2,8 @@
 
 mod artifacts;
 mod cancel;
+mod context;
+mod diff;
 mod effects;
 mod log;
 mod ls;
@@ -35,7 +37,9 @@ pub async fn run(app: &App, command: Command) -> Result<u8> {
         Command::Test(args) => test::test(app, args).await,
         Command::Ls { selection, limit } => ls::ls(app, &selection, limit).await,
         Command::Todo { selection, limit } => todo::todo(app, &selection, limit).await,
-        Command::Show { run } => show::show(app, &run).await,
+        Command::Show { run, at } => show::show(app, &run, at).await,
+        Command::Context { run, at, decision } => context::context(app, &run, at, decision).await,
+        Command::Diff { run, other, from, to } => diff::diff(app, &run, other.as_deref(), from, to).await,
         Command::Log { run, from, limit } => log::log(app, &run, from, limit).await,
         Command::Approve { requests, edit, bulk } => words::approve(app, &requests, edit, &bulk).await,
         Command::Deny { requests, reason, bulk } => words::deny(app, &requests, reason, &bulk).await,
