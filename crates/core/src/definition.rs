@@ -174,6 +174,13 @@ pub enum ToolKind {
         /// The folder it runs in.
         folder: String,
     },
+    /// One statement of a SQLite database, committed there together with the action's key.
+    Sql {
+        /// The database's file; may hold `${input:…}`.
+        database: String,
+        /// The statement; its parameters are the arguments.
+        statement: String,
+    },
     /// A function of the embedding program, found by the tool's name.
     Function,
 }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use lodestep_core::context::Blobs;
 use lodestep_core::event::{PlannedMilestone, RunStarted};
 use lodestep_core::json::canonical;
+use lodestep_core::label;
 use lodestep_core::rules::inbox::{Message, Verdict, Word};
 use lodestep_core::value::Values;
-use lodestep_core::{Definition, Draft, Error, INLINE_VALUE_BYTES, Result, RunId, RunKey, Stored, ValueRef};
+use lodestep_core::{Definition, Draft, Error, INLINE_VALUE_BYTES, Labels, Result, RunId, RunKey, Stored, ValueRef};
 use lodestep_model::Model;
 use lodestep_store::{Clock, RunRef, RunRow, StartRun, Started, Store, SystemClock};
 use serde_json::Value;
@@ -48,6 +49,8 @@ pub struct Start {
     pub inputs: Value,
     /// The run's id; a new one is made when `None`.
     pub id: Option<RunId>,
+    /// What people find the run by.
+    pub labels: Labels,
     /// When true, an unfinished run of the same agent and inputs is returned instead of a new one.
     pub join_unfinished: bool,
 }
@@ -78,8 +81,9 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// `run.id_taken` when the id is another agent's or has other inputs; the store's own errors.
+    /// `run.label_invalid`; `run.id_taken` when the id is another agent's or has other inputs; the store's own errors.
     pub async fn start(&self, start: Start) -> Result<Started> {
+        label::check(&start.labels)?;
         let id = start.id.unwrap_or_else(|| RunId::from_uuid((self.ids)()));
         let key = RunKey::new(id);
         let definition = start.definition.to_bytes();
@@ -104,6 +108,7 @@ impl Runtime {
                     requires_action: milestone.requires_action.clone(),
                 })
                 .collect(),
+            labels: Some(start.labels).filter(|labels| !labels.is_empty()),
         };
         let draft = Draft::start(started, values, self.store.now())?;
         let outcome = self

@@ -64,7 +64,8 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
             return follow(app, &runtime, &row.run.key, args.pace).await;
         }
     }
-    let started = runtime.start(Start { definition, inputs, id, join_unfinished }).await?;
+    let labels = args.labels.into_iter().collect();
+    let started = runtime.start(Start { definition, inputs, id, labels, join_unfinished }).await?;
     let key = match started {
         Started::New(run) => {
             eprintln!("run {} started{}", short_id(run.key.run.as_str(), &[]), as_process());

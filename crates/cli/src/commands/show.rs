@@ -21,11 +21,14 @@ use crate::text::{block, line, short_id, visible};
 /// Of a longer text so many lines are shown; `--json` and `log` have it whole.
 const LINES: usize = 12;
 
-/// Shows a run.
-pub async fn show(app: &App, run: &str) -> Result<u8> {
+/// Shows a run, as it is or as it was after a step.
+pub async fn show(app: &App, run: &str, at: Option<u64>) -> Result<u8> {
     let runtime = app.open_to_read()?;
     let row = app.find(&runtime, run).await?;
-    let opened = inspect::open(runtime.store(), &row.run.key).await?;
+    let opened = match at {
+        Some(at) => inspect::open_at(runtime.store(), &row, at).await?,
+        None => inspect::open(runtime.store(), &row.run.key).await?,
+    };
     let uncaged = uncaged(&runtime, &opened).await;
     if app.json {
         let mut shown = as_json(&opened);
@@ -33,7 +36,7 @@ pub async fn show(app: &App, run: &str) -> Result<u8> {
         app.print(&format!("{shown}\n"));
         return Ok(0);
     }
-    let mut text = heading(&opened);
+    let mut text = at.map_or_else(|| heading(&opened), |at| heading_at(&opened, at));
     section(&mut text, "damage", &damage(&opened));
     section(&mut text, "objective", &visible(&objective(&opened).unwrap_or_default()));
     section(&mut text, "inputs", &inputs(&opened));
@@ -44,11 +47,15 @@ pub async fn show(app: &App, run: &str) -> Result<u8> {
     section(&mut text, "notes", &notes(&opened));
     section(&mut text, "errors", &errors(&opened));
     section(&mut text, "quotas", &quotas(&opened));
-    section(&mut text, "requests", &people::hints(app, &opened));
-    section(&mut text, "unknown outcomes", &people::doubts(app, &opened));
+    if at.is_none() {
+        section(&mut text, "requests", &people::hints(app, &opened));
+        section(&mut text, "unknown outcomes", &people::doubts(app, &opened));
+    }
     section(&mut text, "tools are not kept from the store here", &line(uncaged.as_deref().unwrap_or_default(), 600));
     text.push_str(&format!("\nstep {}  head {}\n", opened.checkpoint.seq, opened.checkpoint.head));
-    text.push_str(&acts(app, &opened));
+    if at.is_none() {
+        text.push_str(&acts(app, &opened));
+    }
     app.print(&text);
     Ok(0)
 }
@@ -84,6 +91,21 @@ fn heading(opened: &Opened) -> String {
         because(opened),
         row.started_at,
         row.updated_at
+    )
+}
+
+/// What is past needs no word and takes none.
+fn heading_at(opened: &Opened, at: u64) -> String {
+    let state = &opened.checkpoint;
+    let status = opened.standing.status.as_str();
+    let last = opened.row.seq;
+    format!(
+        "run {}  agent {}  as it was after step {at} of {last}: {status}{}\nstarted {}  that step {}\n",
+        state.run,
+        state.agent,
+        because(opened),
+        state.started_at,
+        state.at
     )
 }
 

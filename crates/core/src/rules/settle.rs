@@ -54,6 +54,8 @@ pub enum LookedUp {
     Absent,
     /// It is still running.
     Running,
+    /// It can't be asked now; it is asked again later.
+    NotNow(String),
     /// It can't tell.
     Unknown(String),
 }
@@ -250,6 +252,13 @@ pub fn settle_lookup(draft: &mut Draft, ordinal: Ordinal, said: LookedUp) -> Res
         LookedUp::Running => {
             let again = now.plus_ms(action.settles_after_ms.clamp(1_000, 60_000));
             ("the lookup says that it is still running".to_owned(), UnknownNext::LookUp(again))
+        }
+        LookedUp::NotNow(why) if grace_until.is_some_and(|until| until <= now) => {
+            (format!("the lookup could not be asked, and the run is cancelled: {why}"), UnknownNext::Doubt)
+        }
+        LookedUp::NotNow(why) => {
+            let again = now.plus_ms(action.settles_after_ms.clamp(15_000, 60_000));
+            (format!("the lookup could not be asked: {why}"), UnknownNext::LookUp(again))
         }
         LookedUp::Unknown(why) => (format!("the lookup can't tell: {why}"), UnknownNext::Doubt),
     };

@@ -91,6 +91,7 @@ fn run_started(it: About) -> [Event; 1] {
         limits: Limits::default(),
         quota: QuotaLimits { usd_micro: Some(9), deadline_ms: Some(8), ..QuotaLimits::default() },
         milestones: vec![PlannedMilestone { id: "m".to_owned(), requires_action: Some("keyed".to_owned()) }],
+        labels: None,
     })]
 }
 

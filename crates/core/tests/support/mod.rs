@@ -128,6 +128,7 @@ pub fn started(definition: &Definition, values: &mut Values) -> RunStarted {
         limits: definition.limits,
         quota: definition.quota,
         milestones: milestones.map(planned).collect(),
+        labels: None,
     }
 }
 

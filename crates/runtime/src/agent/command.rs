@@ -88,7 +88,6 @@ pub(super) fn tool(name: &str, table: &Table<'_>, ground: &Ground<'_>, secrets: 
     let input = table.need("input", "input = { type = \"object\", properties = { … } }");
     let schema = input.and_then(|item| schema::input(&item, class));
     let timeout_ms = time(table, "timeout", DAY_MS).unwrap_or(TIMEOUT_MS);
-    let attempts = table.get("attempts").and_then(|item| item.whole(1..=100));
     let lookup = lookup(table, class, &inputs);
     ToolDefinition {
         name: name.to_owned(),
@@ -104,14 +103,20 @@ pub(super) fn tool(name: &str, table: &Table<'_>, ground: &Ground<'_>, secrets: 
             folder: ground.folder.to_string_lossy().into_owned(),
         },
         timeout_ms,
-        max_attempts: attempts.and_then(|attempts| u32::try_from(attempts).ok()).unwrap_or(ATTEMPTS),
+        max_attempts: attempts(table),
         key_valid_for_ms: key_valid_for(table, class).unwrap_or(KEY_VALID_FOR_MS),
         settles_after_ms: time(table, "settles_after", LONGEST_MS).unwrap_or(timeout_ms),
     }
 }
 
-fn time(table: &Table<'_>, key: &'static str, most_ms: u64) -> Option<u64> {
+pub(super) fn time(table: &Table<'_>, key: &'static str, most_ms: u64) -> Option<u64> {
     table.get(key).and_then(|item| item.duration(1..=most_ms))
+}
+
+/// How often the runtime tries by itself.
+pub(super) fn attempts(table: &Table<'_>) -> u32 {
+    let attempts = table.get("attempts").and_then(|item| item.whole(1..=100));
+    attempts.and_then(|attempts| u32::try_from(attempts).ok()).unwrap_or(ATTEMPTS)
 }
 
 /// A lookup belongs to a checkable tool, and to no other.
@@ -141,7 +146,7 @@ fn key_valid_for(table: &Table<'_>, class: Option<Class>) -> Option<u64> {
     item.duration(1..=LONGEST_MS)
 }
 
-fn same_by(table: &Table<'_>, class: Option<Class>, schema: Option<&Value>) -> Option<Vec<String>> {
+pub(super) fn same_by(table: &Table<'_>, class: Option<Class>, schema: Option<&Value>) -> Option<Vec<String>> {
     let item = table.get("same_by")?;
     if let Some(class) = class.filter(|class| class.is_repeatable()) {
         item.fault(

@@ -1,7 +1,7 @@
 //! Keys that people bring along: those of later versions, and those of other systems.
 
 /// Keys that the format has but this version does not serve, by kind of table.
-const LATER: [(&str, &str); 14] = [
+const LATER: [(&str, &str); 13] = [
     ("file", "mcp"),
     ("file", "flow"),
     ("model", "api_key"),
@@ -11,7 +11,6 @@ const LATER: [(&str, &str); 14] = [
     ("tool", "dedupe"),
     ("tool", "detach"),
     ("tool", "output"),
-    ("tool", "sql"),
     ("tool", "trust_annotations"),
     ("policy", "when"),
     ("milestone", "after"),

@@ -29,6 +29,7 @@ mod reader;
 mod references;
 mod schema;
 mod source;
+mod sql;
 mod state_tools;
 mod table;
 mod test_section;

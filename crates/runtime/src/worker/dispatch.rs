@@ -20,7 +20,7 @@ use crate::fault::{self, Point};
 use crate::process::Holder;
 use crate::runtime::Runtime;
 use crate::tools::command::Program;
-use crate::tools::{Sight, ToolCall, artifacts, builtin};
+use crate::tools::{Sight, ToolCall, artifacts, builtin, sql};
 use crate::worker::lease::Shared;
 
 /// Everything that one attempt needs.
@@ -72,6 +72,9 @@ impl Dispatch {
                 let stdin = self.with_artifacts(tool, arguments).await?;
                 self.program(tool, argv, stdin).attempt(&self.holder()?, self.stopped()).await
             }
+            ToolKind::Sql { database, statement } => {
+                self.statement(tool, database, statement, arguments).await?.attempt(self.stopped()).await
+            }
             ToolKind::Function => self.function(tool, arguments).await?,
             ToolKind::State { act: StateAct::Finish } => self.check(tool, arguments).await?,
             ToolKind::State { .. } => Sight::new(Seen::Refused, "the core decides this one"),
@@ -84,14 +87,20 @@ impl Dispatch {
     pub async fn look_up(self) -> LookedUp {
         let asked = async {
             let tool = self.tool()?;
-            let ToolKind::Command { lookup: Some(lookup), .. } = &tool.kind else {
-                return Ok(LookedUp::Unknown(format!("`{}` has no lookup", tool.name)));
-            };
             let arguments = self.arguments().await?;
-            let stdin = self.with_artifacts(tool, arguments).await?;
-            let mut program = self.program(tool, lookup, stdin);
-            program.identity.push(("LODESTEP_LOOKUP", "1".to_owned()));
-            Ok(program.look_up(&self.holder()?, self.stopped()).await)
+            match &tool.kind {
+                ToolKind::Command { lookup: Some(lookup), .. } => {
+                    let stdin = self.with_artifacts(tool, arguments).await?;
+                    let mut program = self.program(tool, lookup, stdin);
+                    program.identity.push(("LODESTEP_LOOKUP", "1".to_owned()));
+                    Ok(program.look_up(&self.holder()?, self.stopped()).await)
+                }
+                ToolKind::Sql { database, statement } => {
+                    Ok(self.statement(tool, database, statement, arguments).await?.look_up().await)
+                }
+                ToolKind::Function => Ok(self.look_up_function(tool, arguments).await),
+                _ => Ok(LookedUp::Unknown(format!("`{}` has no lookup", tool.name))),
+            }
         };
         asked.await.unwrap_or_else(|error: Error| LookedUp::Unknown(error.to_string()))
     }
@@ -144,15 +153,53 @@ impl Dispatch {
         }
     }
 
-    async fn function(&self, tool: &ToolDefinition, arguments: Value) -> Result<Sight> {
-        let call = ToolCall {
+    /// The statement as it is performed; only an effect has a key.
+    async fn statement(
+        &self,
+        tool: &ToolDefinition,
+        database: &str,
+        text: &str,
+        arguments: Value,
+    ) -> Result<sql::Statement> {
+        let arguments = self.with_artifacts(tool, arguments).await?;
+        let key = self.action.key.clone().filter(|_| !self.action.class.is_repeatable());
+        Ok(sql::Statement {
+            database: PathBuf::from(with_inputs(database, &self.inputs)),
+            text: text.to_owned(),
+            arguments: serde_json::from_slice(&arguments).unwrap_or_default(),
+            key: key.map(|key| sql::Key {
+                key,
+                epoch: self.epoch,
+                tool: tool.name.clone(),
+                run: self.run.key.run.to_string(),
+                action: self.action.ordinal.0,
+            }),
+            timeout: Duration::from_millis(tool.timeout_ms),
+        })
+    }
+
+    fn call(&self, arguments: Value) -> ToolCall {
+        ToolCall {
             arguments,
             key: self.action.key.clone().unwrap_or_default(),
             run: self.run.key.run.to_string(),
             action: self.action.ordinal.0,
             attempt: self.attempt,
             epoch: self.epoch,
-        };
+        }
+    }
+
+    async fn look_up_function(&self, tool: &ToolDefinition, arguments: Value) -> LookedUp {
+        let timeout = Duration::from_millis(tool.timeout_ms);
+        tokio::select! {
+            said = self.runtime.functions.look_up(&tool.name, self.call(arguments)) => said,
+            () = tokio::time::sleep(timeout) => LookedUp::NotNow(format!("no answer within {} ms", tool.timeout_ms)),
+            () = self.stopped() => LookedUp::NotNow("stopped by the worker".to_owned()),
+        }
+    }
+
+    async fn function(&self, tool: &ToolDefinition, arguments: Value) -> Result<Sight> {
+        let call = self.call(arguments);
         let timeout = Duration::from_millis(tool.timeout_ms);
         Ok(tokio::select! {
             sight = self.runtime.functions.perform(&tool.name, call) => sight,

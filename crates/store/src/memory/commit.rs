@@ -8,7 +8,7 @@ use lodestep_core::{Result, Timestamp, Transition};
 use super::state::{Run, State};
 use crate::refusals;
 use crate::retention::superfluous;
-use crate::rows::{Head, Rows, Tables};
+use crate::rows::{Head, Rows, Tables, labels_of};
 use crate::store::{Commit, Committed, JournalRow, RunRef, RunRow, StartRun, Started};
 
 impl State {
@@ -114,6 +114,7 @@ fn first_row(start: &StartRun, run: RunRef, now: Timestamp) -> RunRow {
         agent: start.agent.clone(),
         definition: start.definition,
         inputs: start.inputs,
+        labels: labels_of(&start.transition),
         status: head.status,
         why: head.why,
         due: Some(now),

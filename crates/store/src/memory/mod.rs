@@ -178,6 +178,11 @@ impl Store for MemoryStore {
         self.later(move |state| Ok(state.list(namespace, filter)))
     }
 
+    fn count<'a>(&'a self, namespace: &'a str, filter: &'a Filter, most: usize) -> StoreFuture<'a, usize> {
+        let all = Filter { limit: Some(most.saturating_add(1)), ..filter.clone() };
+        self.later(move |state| Ok(state.list(namespace, &all).len()))
+    }
+
     fn find<'a>(&'a self, namespace: &'a str, id_end: &'a str, limit: usize) -> StoreFuture<'a, Vec<RunRow>> {
         self.later(move |state| Ok(state.find(namespace, id_end, limit)))
     }

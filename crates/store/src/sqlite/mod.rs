@@ -9,7 +9,7 @@
 //! - `readers`: reading connections.
 //! - `start`, `commit`, `snapshot`, `inbox`: what is written.
 //! - `worker`, `lease`: who may advance a run.
-//! - `load`, `list`, `value`, `beside`: what is read; `integrity`: whether it can be.
+//! - `load`, `list`, `label`, `value`, `beside`: what is read; `integrity`: whether it can be.
 //! - `witness`: was the file put back to an older copy?
 //! - `watch`: hints from other processes.
 //! - `row`, `pack`, `failure`: columns, packed columns, errors.
@@ -19,6 +19,7 @@ mod commit;
 mod failure;
 mod inbox;
 mod integrity;
+mod label;
 mod lease;
 mod list;
 mod load;
@@ -64,6 +65,7 @@ use log::{Cleaner, Log};
 pub use owner::STORE_FOLDER;
 use place::Place;
 use readers::Readers;
+pub use settings::APPLICATION_ID;
 use settings::{Patience, Reader};
 use start::PreparedStart;
 use value::ValueFiles;
@@ -371,6 +373,10 @@ impl Store for SqliteStore {
 
     fn list<'a>(&'a self, namespace: &'a str, filter: &'a Filter) -> StoreFuture<'a, Vec<RunRow>> {
         self.read_one_moment(move |db| list::list(db, namespace, filter))
+    }
+
+    fn count<'a>(&'a self, namespace: &'a str, filter: &'a Filter, most: usize) -> StoreFuture<'a, usize> {
+        self.read_one_moment(move |db| list::count(db, namespace, filter, most))
     }
 
     fn find<'a>(&'a self, namespace: &'a str, id_end: &'a str, limit: usize) -> StoreFuture<'a, Vec<RunRow>> {

@@ -27,6 +27,7 @@ pub async fn start(store: &dyn Store, id: &str) -> RunKey {
         limits: Limits::default(),
         quota: QuotaLimits::default(),
         milestones: Vec::new(),
+        labels: None,
     };
     let start = StartRun {
         key: key.clone(),
