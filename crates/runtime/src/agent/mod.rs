@@ -8,7 +8,7 @@
 //!
 //! - `table`, `reader`, `faults`, `names`: a typed reader over the parsed file that collects faults with their places.
 //! - `source`: the text and its folder. `references`, `duration`, `money`, `foreign`: what texts, times and amounts may be, and what keys of elsewhere mean.
-//! - `about`, `inputs`, `model`, `tools`, `command`, `schema`, `policy`, `quota`, `plan`, `test_section`: a table each.
+//! - `about`, `inputs`, `model`, `tools`, `command`, `http`, `schema`, `policy`, `quota`, `plan`, `test_section`: a table each.
 //! - `state_tools`: the tools of every run.
 
 mod about;
@@ -16,6 +16,7 @@ mod command;
 mod duration;
 mod faults;
 mod foreign;
+mod http;
 mod inputs;
 mod model;
 mod money;

@@ -1,4 +1,4 @@
-//! `[tools.NAME]`: the built-in ones and programs, in the order of the file.
+//! `[tools.NAME]`: the built-in ones, programs and requests, in the order of the file.
 
 use std::path::Path;
 
@@ -70,27 +70,32 @@ fn collision(tool: &ToolDefinition, earlier: &[ToolDefinition], always: &[ToolDe
 }
 
 fn tool(name: &str, item: &Item<'_>, ground: &Ground<'_>, secrets: &mut Vec<String>) -> Vec<ToolDefinition> {
-    let Some(table) = item.table("tool", "a table: [tools.NAME] with `builtin` or `command`") else {
+    let Some(table) = item.table("tool", "a table: [tools.NAME] with `builtin`, `command` or `http`") else {
         return Vec::new();
     };
-    let tools = match (table.get("builtin"), table.has("command")) {
-        (Some(builtin), false) => builtin_tools(name, &builtin, &table, ground),
-        (Some(builtin), true) => {
-            builtin.fault(format!("[{}] has both `builtin` and `command`", table.name), "keep one of them");
+    let ways: Vec<&str> = ["builtin", "command", "http"].into_iter().filter(|way| table.has(way)).collect();
+    let tools = match ways.as_slice() {
+        ["builtin"] => match table.get("builtin") {
+            Some(builtin) => builtin_tools(name, &builtin, &table, ground),
+            None => Vec::new(),
+        },
+        [_] => vec![command::tool(name, &table, ground, secrets)],
+        [one, other, ..] => {
+            let what = format!("[{}] has both `{one}` and `{other}`", table.name);
+            let place = table.entries().iter().find(|(key, _)| key == one).map_or(item, |(_, item)| item);
+            place.fault(what, "keep one of them");
             return Vec::new();
         }
-        // A way that a later version has is named as such when the table is closed.
-        (None, false) if table.has("http") || table.has("sql") => {
+        [] => {
+            // A way that a later version has is named as such when the table is closed.
+            if !table.has("sql") {
+                let mend = "add `builtin = \"documents\"`, `builtin = \"file\"`, `command = [\"sh\", \"tool.sh\"]` or \
+                            `http = { method = \"POST\", url = \"https://…\" }`";
+                item.fault(format!("[{}] doesn't say how it is performed", table.name), mend);
+            }
             command::read_all(&table);
             Vec::new()
         }
-        (None, false) => {
-            let mend = "add `builtin = \"documents\"`, `builtin = \"file\"` or `command = [\"sh\", \"tool.sh\"]`";
-            item.fault(format!("[{}] doesn't say how it is performed", table.name), mend);
-            command::read_all(&table);
-            Vec::new()
-        }
-        (None, true) => vec![command::tool(name, &table, ground, secrets)],
     };
     table.close();
     tools
@@ -116,6 +121,7 @@ fn builtin_tools(name: &str, item: &Item<'_>, table: &Table<'_>, ground: &Ground
         key_valid_for_ms: KEY_VALID_FOR_MS,
         settles_after_ms: TIMEOUT_MS,
         same_by: None,
+        output: None,
     };
     let tools = match which {
         Some("documents") => documents(made),

@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lodestep_core::effect::Seen;
-use lodestep_core::reference::{Piece, pieces, with_inputs};
+use lodestep_core::reference::with_inputs;
 use lodestep_core::rules::settle::LookedUp;
 use serde_json::Value;
 
 use crate::process::{Command, Ended, Holder, Output, clean_environment};
+use crate::secrets::Environment;
 use crate::tools::Sight;
 
 /// The most bytes that are taken of a program's stdout; more is dropped and said so.
@@ -23,6 +24,7 @@ pub const STDERR_BYTES: u64 = 64 * 1024;
 pub(crate) struct Program<'a> {
     pub argv: &'a [String],
     pub env: &'a BTreeMap<String, String>,
+    pub environment: &'a Environment,
     pub folder: &'a str,
     pub inputs: &'a Value,
     pub stdin: Vec<u8>,
@@ -36,7 +38,7 @@ impl Program<'_> {
     fn command(self) -> Result<Command, String> {
         let mut env = clean_environment();
         for (name, value) in self.env {
-            env.insert(name.clone(), filled(value)?);
+            env.insert(name.clone(), self.environment.fill(value)?);
         }
         env.extend(self.identity.into_iter().map(|(name, value)| (name.to_owned(), value)));
         Ok(Command {
@@ -85,25 +87,6 @@ impl Program<'_> {
 
 fn text_of(value: &Value) -> Vec<u8> {
     value.as_str().map_or_else(|| value.to_string().into_bytes(), |text| text.as_bytes().to_vec())
-}
-
-/// Fills in references to the environment. A variable that is missing stops the attempt before anything is sent.
-fn filled(text: &str) -> Result<String, String> {
-    let mut filled = String::new();
-    for piece in pieces(text)? {
-        match piece {
-            Piece::Text(text) => filled.push_str(text),
-            Piece::Environment(name, default) => match (std::env::var(name), default) {
-                (Ok(value), _) => filled.push_str(&value),
-                (Err(_), Some(default)) => filled.push_str(default),
-                (Err(_), None) => return Err(format!("the environment variable {name} is not set; set it and resume")),
-            },
-            Piece::Input(name) | Piece::Argument(name) => {
-                return Err(format!("`{name}` can't be filled in here"));
-            }
-        }
-    }
-    Ok(filled)
 }
 
 fn sight_of(output: Output, timeout: Duration) -> Sight {

@@ -1,12 +1,13 @@
 //! One action performed, off the loop: what was committed is sent, and what was seen is reported.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lodestep_core::checkpoint::Action;
-use lodestep_core::definition::{Definition, ToolDefinition, ToolKind};
-use lodestep_core::effect::Seen;
+use lodestep_core::definition::{HttpTool, ToolDefinition, ToolKind};
+use lodestep_core::effect::{Class, Seen};
 use lodestep_core::json::canonical;
 use lodestep_core::reference::with_inputs;
 use lodestep_core::rules::decide::artifacts::pinned;
@@ -20,8 +21,10 @@ use crate::fault::{self, Point};
 use crate::process::Holder;
 use crate::runtime::Runtime;
 use crate::tools::command::Program;
+use crate::tools::http::Call;
 use crate::tools::{Sight, ToolCall, artifacts, builtin};
 use crate::worker::lease::Shared;
+use crate::worker::pinned::Pinned;
 
 /// Everything that one attempt needs.
 pub(super) struct Dispatch {
@@ -29,8 +32,7 @@ pub(super) struct Dispatch {
     pub lease: Shared,
     pub run: RunRef,
     pub epoch: u64,
-    pub definition: Arc<Definition>,
-    pub inputs: Arc<Value>,
+    pub pinned: Arc<Pinned>,
     pub action: Action,
     pub attempt: u32,
     /// The arguments' bytes, when they are at hand.
@@ -72,31 +74,71 @@ impl Dispatch {
                 let stdin = self.with_artifacts(tool, arguments).await?;
                 self.program(tool, argv, stdin).attempt(&self.holder()?, self.stopped()).await
             }
+            ToolKind::Http(http) => {
+                let artifacts = self.artifact_bytes(tool, &arguments).await?;
+                let identity = self.http_identity();
+                let call = self.call(tool, http, &arguments, &artifacts, &identity);
+                call.attempt(self.stopped()).await
+            }
             ToolKind::Function => self.function(tool, arguments).await?,
             ToolKind::State { .. } => Sight::new(Seen::Refused, "the core decides this one"),
         };
+        let (sight, fault) = self.fitting(tool, sight);
         let ordinal = self.action.ordinal.0;
-        artifacts::bounded(self.runtime.store.as_ref(), &self.run, ordinal, sight).await
+        let sight = artifacts::bounded(self.runtime.store.as_ref(), &self.run, ordinal, sight).await?;
+        Ok(match fault {
+            Some(fault) => Sight { text: [fault.as_bytes(), b"\n", &sight.text].concat(), ..sight },
+            None => sight,
+        })
+    }
+
+    /// A result against the tool's schema of it. A read without a sound result has failed. An effect has happened all
+    /// the same: its result stands, and what is wrong with it is told before it.
+    fn fitting(&self, tool: &ToolDefinition, sight: Sight) -> (Sight, Option<String>) {
+        if sight.seen != Seen::Done || sight.artifact.is_some() {
+            return (sight, None);
+        }
+        match self.pinned.schemas.check_output(tool, &sight.text) {
+            Ok(()) => (sight, None),
+            Err(why) if self.action.class == Class::Read => {
+                let text =
+                    format!("tool.output_invalid: the result of `{}` does not fit its `output`: {why}", tool.name);
+                (Sight::new(Seen::Refused, text), None)
+            }
+            Err(why) => {
+                let fault =
+                    format!("[tool.output_invalid: it was done, but its result does not fit its `output`: {why}]");
+                (sight, Some(fault))
+            }
+        }
     }
 
     /// Asks the tool's own lookup.
     pub async fn look_up(self) -> LookedUp {
         let asked = async {
             let tool = self.tool()?;
-            let ToolKind::Command { lookup: Some(lookup), .. } = &tool.kind else {
-                return Ok(LookedUp::Unknown(format!("`{}` has no lookup", tool.name)));
-            };
             let arguments = self.arguments().await?;
-            let stdin = self.with_artifacts(tool, arguments).await?;
-            let mut program = self.program(tool, lookup, stdin);
-            program.identity.push(("LODESTEP_LOOKUP", "1".to_owned()));
-            Ok(program.look_up(&self.holder()?, self.stopped()).await)
+            match &tool.kind {
+                ToolKind::Command { lookup: Some(lookup), .. } => {
+                    let stdin = self.with_artifacts(tool, arguments).await?;
+                    let mut program = self.program(tool, lookup, stdin);
+                    program.identity.push(("LODESTEP_LOOKUP", "1".to_owned()));
+                    Ok(program.look_up(&self.holder()?, self.stopped()).await)
+                }
+                ToolKind::Http(http) if http.lookup.is_some() => {
+                    let artifacts = self.artifact_bytes(tool, &arguments).await?;
+                    let identity = self.http_identity();
+                    let call = self.call(tool, http, &arguments, &artifacts, &identity);
+                    Ok(call.look_up(self.stopped()).await)
+                }
+                _ => Ok(LookedUp::Unknown(format!("`{}` has no lookup", tool.name))),
+            }
         };
         asked.await.unwrap_or_else(|error: Error| LookedUp::Unknown(error.to_string()))
     }
 
     fn tool(&self) -> Result<&ToolDefinition> {
-        self.definition.tool(&self.action.tool).ok_or_else(|| {
+        self.pinned.definition.tool(&self.action.tool).ok_or_else(|| {
             let what = format!("the definition has no tool `{}`", self.action.tool);
             Error::new("tool.not_found", what, "the run goes on with its own definition")
         })
@@ -134,7 +176,7 @@ impl Dispatch {
                 artifacts::search(store, &self.run, &arguments, known).await
             }
             _ => {
-                let root = PathBuf::from(with_inputs(root.unwrap_or("."), &self.inputs));
+                let root = PathBuf::from(with_inputs(root.unwrap_or("."), &self.pinned.inputs));
                 let (builtin, function) = (builtin.to_owned(), function.to_owned());
                 let performed =
                     tokio::task::spawn_blocking(move || builtin::perform(&builtin, &function, &root, &arguments));
@@ -160,9 +202,23 @@ impl Dispatch {
         })
     }
 
-    /// The arguments with the bytes of pinned artifacts in their places, as a program gets them.
+    /// The arguments with the texts of pinned artifacts in their places, as a program gets them.
     async fn with_artifacts(&self, tool: &ToolDefinition, mut arguments: Value) -> Result<Vec<u8>> {
-        for (property, pinned) in pinned(tool, &arguments) {
+        for (property, bytes) in self.artifact_bytes(tool, &arguments).await? {
+            let text = String::from_utf8(bytes).map_err(|_| {
+                let what =
+                    format!("the artifact of the argument {property} is not UTF-8 and can't be given to a program");
+                Error::new("artifact.not_text", what, "nothing was sent")
+            })?;
+            arguments[property] = Value::String(text);
+        }
+        Ok(canonical(&arguments))
+    }
+
+    /// The bytes of the arguments that are artifacts: those of the versions that were pinned.
+    async fn artifact_bytes(&self, tool: &ToolDefinition, arguments: &Value) -> Result<BTreeMap<String, Vec<u8>>> {
+        let mut all = BTreeMap::new();
+        for (property, pinned) in pinned(tool, arguments) {
             let known = self.artifacts.iter().map(|(_, stored)| *stored).find(|stored| stored.digest == pinned.digest);
             let stored = match known {
                 Some(stored) => Some(stored),
@@ -175,14 +231,44 @@ impl Dispatch {
                 let what = format!("version {} of artifact {} is gone", pinned.version, pinned.name);
                 Error::new("artifact.not_found", what, "nothing was sent")
             })?;
-            let bytes = self.runtime.value(&self.run, stored).await?;
-            let text = String::from_utf8(bytes).map_err(|_| {
-                let what = format!("artifact {} is not UTF-8 and can't be an argument", pinned.name);
-                Error::new("artifact.not_text", what, "nothing was sent")
-            })?;
-            arguments[property] = Value::String(text);
+            all.insert(property, self.runtime.value(&self.run, stored).await?);
         }
-        Ok(canonical(&arguments))
+        Ok(all)
+    }
+
+    fn call<'a>(
+        &'a self,
+        tool: &'a ToolDefinition,
+        http: &'a HttpTool,
+        arguments: &'a Value,
+        artifacts: &'a BTreeMap<String, Vec<u8>>,
+        identity: &'a [(&'static str, String)],
+    ) -> Call<'a> {
+        Call {
+            client: &self.runtime.http,
+            environment: &self.runtime.environment,
+            tool: http,
+            class: self.action.class,
+            maybe_sent: self.action.maybe_sent,
+            inputs: &self.pinned.inputs,
+            arguments,
+            artifacts,
+            key: self.action.key.as_deref().unwrap_or_default(),
+            identity,
+            timeout: Duration::from_millis(tool.timeout_ms),
+            now: self.runtime.store.now(),
+            too_late: Box::new(|| self.lease.is_too_late()),
+        }
+    }
+
+    /// Who asks, for a receiver that refuses what is older than what it has seen.
+    fn http_identity(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("lodestep-run", self.run.key.run.to_string()),
+            ("lodestep-action", self.action.ordinal.to_string()),
+            ("lodestep-attempt", self.attempt.to_string()),
+            ("lodestep-epoch", self.epoch.to_string()),
+        ]
     }
 
     fn program<'a>(&'a self, tool: &'a ToolDefinition, argv: &'a [String], stdin: Vec<u8>) -> Program<'a> {
@@ -194,8 +280,9 @@ impl Dispatch {
         Program {
             argv,
             env,
+            environment: &self.runtime.environment,
             folder,
-            inputs: &self.inputs,
+            inputs: &self.pinned.inputs,
             stdin,
             timeout: Duration::from_millis(tool.timeout_ms),
             lock_file: self.lease.tools_lock.clone(),

@@ -104,14 +104,16 @@ impl Drive {
             Ok(run) => run,
             Err(error) => return self.stop_for(checkpoint, error).await,
         };
-        if let Some(missing) = run.missing_secrets().filter(|_| checkpoint.phase == Phase::Active) {
+        if let Some(missing) =
+            run.missing_secrets(&self.runtime.environment).filter(|_| checkpoint.phase == Phase::Active)
+        {
             return self.stop(checkpoint, StopReason::Secret, missing).await;
         }
         self.observer.taken(&self.claim.run.key, &checkpoint, self.claim.crashes);
         let mut seen: Vec<Done> = Vec::new();
         let mut changes = self.runtime.store.changes();
         loop {
-            match self.pass(checkpoint, run.as_ref(), &mut seen).await? {
+            match self.pass(checkpoint, &run, &mut seen).await? {
                 Some(after) => checkpoint = after,
                 None => return Ok(()),
             }
@@ -187,7 +189,7 @@ impl Drive {
     async fn pass(
         &mut self,
         mut checkpoint: Checkpoint,
-        run: &Pinned,
+        run: &Arc<Pinned>,
         seen: &mut Vec<Done>,
     ) -> Result<Option<Checkpoint>> {
         let mut failures = 0;
@@ -295,8 +297,8 @@ impl Drive {
     async fn take_in(&mut self, draft: &mut Draft, run: &Pinned, done: Done) -> Result<()> {
         match done {
             Done::Attempt { ordinal, attempt, sight } => {
-                let Sight { seen, text, artifact } = sight;
-                settle(draft, Attempt { ordinal, attempt, seen, text, artifact })
+                let Sight { seen, text, artifact, retry_after_ms } = sight;
+                settle(draft, Attempt { ordinal, attempt, seen, text, artifact, retry_after_ms })
             }
             Done::Lookup { ordinal, said } => settle_lookup(draft, ordinal, said),
             Done::Reply { call, reply } => {
@@ -419,7 +421,7 @@ impl Drive {
     }
 
     /// Sends what was committed, as far as hands are free.
-    fn dispatch(&mut self, checkpoint: &Checkpoint, run: &Pinned, request: Option<(u64, Request)>) {
+    fn dispatch(&mut self, checkpoint: &Checkpoint, run: &Arc<Pinned>, request: Option<(u64, Request)>) {
         if let Some((call, request)) = request {
             let model = run.model.clone();
             let (asked, handle) = abortable(async move {
@@ -446,7 +448,7 @@ impl Drive {
         }
     }
 
-    fn send_off(&mut self, checkpoint: &Checkpoint, run: &Pinned, action: lodestep_core::checkpoint::Action) {
+    fn send_off(&mut self, checkpoint: &Checkpoint, run: &Arc<Pinned>, action: lodestep_core::checkpoint::Action) {
         let ordinal = action.ordinal;
         let is_lookup = matches!(action.state, ActionState::LookUp { .. });
         let attempt = match action.state {
@@ -458,8 +460,7 @@ impl Drive {
             lease: self.lease.clone(),
             run: self.claim.run.clone(),
             epoch: self.claim.epoch,
-            definition: run.definition.clone(),
-            inputs: run.inputs.clone(),
+            pinned: run.clone(),
             arguments: self.cache.get(&action.arguments).map(<[u8]>::to_vec),
             artifacts: checkpoint.artifacts.iter().map(|(name, kept)| (name.clone(), kept.content)).collect(),
             action,

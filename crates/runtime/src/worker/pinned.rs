@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lodestep_core::definition::ToolKind;
+use lodestep_core::definition::ToolDefinition;
 use lodestep_core::reference::{Piece, pieces};
 use lodestep_core::{Checkpoint, Definition, Digest, Error, Result};
 use lodestep_model::Model;
@@ -11,6 +11,7 @@ use lodestep_store::RunRef;
 use serde_json::Value;
 
 use crate::runtime::Runtime;
+use crate::secrets::Environment;
 use crate::tools::schema::Schemas;
 
 /// A definition and inputs, compiled.
@@ -63,14 +64,11 @@ impl Pinned {
 
 impl Pinned {
     /// The environment variables that its tools need and that are not set, in words.
-    pub fn missing_secrets(&self) -> Option<String> {
-        let texts = self.definition.tools.iter().flat_map(|tool| match &tool.kind {
-            ToolKind::Command { env, .. } => env.values().collect::<Vec<_>>(),
-            _ => Vec::new(),
-        });
+    pub fn missing_secrets(&self, environment: &Environment) -> Option<String> {
+        let texts = self.definition.tools.iter().flat_map(ToolDefinition::environment_texts);
         let needed = texts.filter_map(|text| pieces(text).ok()).flatten();
         let missing = needed.filter_map(|piece| match piece {
-            Piece::Environment(name, None) if std::env::var_os(name).is_none() => Some(name.to_owned()),
+            Piece::Environment(name, None) if environment.get(name).is_none() => Some(name.to_owned()),
             _ => None,
         });
         let missing: BTreeSet<String> = missing.collect();

@@ -8,14 +8,14 @@ fn tools_are_checked() {
         (
             "[tools.x]",
             &[
-                r#"1:8: [tools.x] doesn't say how it is performed | add `builtin = "documents"`, `builtin = "file"` or `command = ["sh", "tool.sh"]`"#,
+                r#"1:8: [tools.x] doesn't say how it is performed | add `builtin = "documents"`, `builtin = "file"`, `command = ["sh", "tool.sh"]` or `http = { method = "POST", url = "https://…" }`"#,
             ],
         ),
         (
             r#"[tools.x]
-http = { url = "https://x" }
+sql = "update x"
 input = { type = "object" }"#,
-            &["2:1: `http` is not supported by this version | take it out"],
+            &["2:1: `sql` is not supported by this version | take it out"],
         ),
         (
             r#"[tools.x]
@@ -94,7 +94,7 @@ root = ".""#,
         (
             r#"[tools]
 x = "sh""#,
-            &["2:1: `tools.x` is a text | write a table: [tools.NAME] with `builtin` or `command`"],
+            &["2:1: `tools.x` is a text | write a table: [tools.NAME] with `builtin`, `command` or `http`"],
         ),
     ]);
 }
@@ -282,7 +282,7 @@ properties = { a = { const = 9007199254740993 }, b = { default = nan }, c = { de
                 "6:22: `tools.x.input.properties.a.const`: 9007199254740993 can't be held exactly | stay within 2^53",
                 "6:56: `tools.x.input.properties.b.default`: nan is no number of JSON | write a finite number",
                 "6:79: `tools.x.input.properties.c.default` is a date | write the date in quotes; JSON has none",
-                r#"6:124: `${env:K}` can't stand here: its value would be pinned into the run's definition | only a tool's environment takes it: env = { K = "${env:K}" }"#,
+                r#"6:124: `${env:K}` can't stand here: its value would be pinned into the run's definition | a tool's environment takes it: env = { K = "${env:K}" }; so do url and headers of `http`"#,
             ],
         ),
     ];
