@@ -9,7 +9,7 @@ use lodestep::core::rules::standing::{Reason, Standing, Status};
 use lodestep::core::{Digest, Error, Result, RunId, RunKey};
 use lodestep::store::{RunRow, Started};
 use lodestep::worker::Shutdown;
-use lodestep::{Runtime, Start, agent::AgentFile, fault, inspect};
+use lodestep::{Runtime, Start, agent::AgentFile, fault, inspect, secrets};
 use serde_json::json;
 
 use crate::app::App;
@@ -28,6 +28,7 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
     }
     let here = std::env::current_dir().unwrap_or_default();
     let inputs = file.inputs(&args.input, &here)?;
+    short_secrets(&file)?;
     if args.check {
         let tools: Vec<&str> = file.definition.tools.iter().map(|tool| tool.name.as_str()).collect();
         let text = format!("{}: ok. Agent {}, tools {}\n", args.file.display(), file.definition.name, tools.join(", "));
@@ -94,6 +95,18 @@ fn missing_secrets(file: &AgentFile) -> Result<()> {
     }
     let what = format!("environment variables that the agent needs are not set: {}", missing.join(", "));
     Err(Error::new("agent.secret_missing", what, "set them and type the command again"))
+}
+
+/// A value that is too short to be looked for would be stored wherever a tool says it.
+fn short_secrets(file: &AgentFile) -> Result<()> {
+    let short = secrets::too_short(&file.secrets, &secrets::Environment::default());
+    if short.is_empty() {
+        return Ok(());
+    }
+    let least = secrets::LEAST_BYTES;
+    let what = format!("environment variables of fewer than {least} bytes are no secrets: {}", short.join(", "));
+    let next = "give them longer values; what is no secret takes a default in the file: ${env:NAME:-default}";
+    Err(Error::new("agent.secret_short", what, next))
 }
 
 fn going_on(row: &RunRow, digest: &Digest, other: &str) -> Arc<RunKey> {

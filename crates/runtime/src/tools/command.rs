@@ -11,7 +11,7 @@ use lodestep_core::rules::settle::LookedUp;
 use serde_json::Value;
 
 use crate::process::{Command, Ended, Holder, Output, clean_environment};
-use crate::secrets::Environment;
+use crate::secrets::{Environment, Removed, Scrubber};
 use crate::tools::Sight;
 
 /// The most bytes that are taken of a program's stdout; more is dropped and said so.
@@ -25,6 +25,7 @@ pub(crate) struct Program<'a> {
     pub argv: &'a [String],
     pub env: &'a BTreeMap<String, String>,
     pub environment: &'a Environment,
+    pub scrubber: &'a Scrubber,
     pub folder: &'a str,
     pub inputs: &'a Value,
     pub stdin: Vec<u8>,
@@ -53,19 +54,20 @@ impl Program<'_> {
         })
     }
 
-    /// Runs it as an attempt of an action.
-    pub async fn attempt(self, holder: &Holder, stop: impl Future<Output = ()>) -> Sight {
-        let timeout = self.timeout;
+    /// Runs it as an attempt of an action. What it says is cleaned of secrets before anything of it is cut.
+    pub async fn attempt(self, holder: &Holder, stop: impl Future<Output = ()>, removed: &mut Removed) -> Sight {
+        let (timeout, scrubber) = (self.timeout, self.scrubber);
         match self.command() {
-            Ok(command) => sight_of(holder.run(command, stop).await, timeout),
+            Ok(command) => sight_of(clean(scrubber, holder.run(command, stop).await, removed), timeout),
             Err(missing) => Sight::new(Seen::NotStarted, missing),
         }
     }
 
     /// Runs it as a lookup. It answers JSON on stdout: `{"status": "done" | "absent" | "running", "result": …}`.
-    pub async fn look_up(self, holder: &Holder, stop: impl Future<Output = ()>) -> LookedUp {
+    pub async fn look_up(self, holder: &Holder, stop: impl Future<Output = ()>, removed: &mut Removed) -> LookedUp {
+        let scrubber = self.scrubber;
         let output = match self.command() {
-            Ok(command) => holder.run(command, stop).await,
+            Ok(command) => clean(scrubber, holder.run(command, stop).await, removed),
             Err(missing) => return LookedUp::Unknown(missing),
         };
         if output.ended != Ended::Exited(0) {
@@ -83,6 +85,18 @@ impl Program<'_> {
             _ => LookedUp::Unknown("it did not answer {\"status\": \"done\" | \"absent\" | \"running\"}".to_owned()),
         }
     }
+}
+
+fn clean(scrubber: &Scrubber, mut output: Output, removed: &mut Removed) -> Output {
+    removed.add(match output.stdout_truncated {
+        Some(_) => scrubber.scrub_cut(&mut output.stdout),
+        None => scrubber.scrub(&mut output.stdout),
+    });
+    removed.add(match output.stderr_truncated {
+        Some(_) => scrubber.scrub_cut(&mut output.stderr),
+        None => scrubber.scrub(&mut output.stderr),
+    });
+    output
 }
 
 fn text_of(value: &Value) -> Vec<u8> {

@@ -20,6 +20,7 @@ use tokio::sync::watch;
 use crate::fault::{self, Point};
 use crate::process::Holder;
 use crate::runtime::Runtime;
+use crate::secrets::{Removed, Secrets};
 use crate::tools::command::Program;
 use crate::tools::http::Call;
 use crate::tools::{Sight, ToolCall, artifacts, builtin};
@@ -40,13 +41,15 @@ pub(super) struct Dispatch {
     /// The newest versions that the checkpoint knew, for arguments and searches.
     pub artifacts: Vec<(String, Stored)>,
     pub stop: watch::Receiver<bool>,
+    pub secrets: Arc<Secrets>,
 }
 
 impl Dispatch {
     /// Performs the attempt. It never fails: what can't be done is something that was seen.
-    pub async fn attempt(self) -> Sight {
+    pub async fn attempt(self) -> (Sight, Removed) {
         let tool = self.action.tool.clone();
-        let sight = match self.perform().await {
+        let mut removed = Removed::default();
+        let sight = match self.perform(&mut removed).await {
             Ok(sight) => sight,
             // Nothing was sent: the store could not be read.
             Err(error) => Sight::new(Seen::NotStarted, error.to_string()),
@@ -54,10 +57,10 @@ impl Dispatch {
         if !matches!(sight.seen, Seen::NotStarted) {
             fault::reach(&tool, Point::Applied);
         }
-        sight
+        (sight, removed)
     }
 
-    async fn perform(&self) -> Result<Sight> {
+    async fn perform(&self, removed: &mut Removed) -> Result<Sight> {
         let tool = self.tool()?;
         let arguments = self.arguments().await?;
         if !self.action.class.is_repeatable() {
@@ -66,23 +69,24 @@ impl Dispatch {
         if self.lease.is_too_late() {
             return Ok(Sight::new(Seen::NotStarted, "the lease ended before it was sent"));
         }
-        let sight = match &tool.kind {
+        let mut sight = match &tool.kind {
             ToolKind::Builtin { builtin, function, root } => {
                 self.builtin(builtin, function, root.as_deref(), arguments).await?
             }
             ToolKind::Command { argv, .. } => {
                 let stdin = self.with_artifacts(tool, arguments).await?;
-                self.program(tool, argv, stdin).attempt(&self.holder()?, self.stopped()).await
+                self.program(tool, argv, stdin).attempt(&self.holder()?, self.stopped(), removed).await
             }
             ToolKind::Http(http) => {
                 let artifacts = self.artifact_bytes(tool, &arguments).await?;
                 let identity = self.http_identity();
                 let call = self.call(tool, http, &arguments, &artifacts, &identity);
-                call.attempt(self.stopped()).await
+                call.attempt(self.stopped(), removed).await
             }
             ToolKind::Function => self.function(tool, arguments).await?,
             ToolKind::State { .. } => Sight::new(Seen::Refused, "the core decides this one"),
         };
+        removed.add(self.secrets.scrubber.scrub(&mut sight.text));
         let (sight, fault) = self.fitting(tool, sight);
         let ordinal = self.action.ordinal.0;
         let sight = artifacts::bounded(self.runtime.store.as_ref(), &self.run, ordinal, sight).await?;
@@ -114,7 +118,8 @@ impl Dispatch {
     }
 
     /// Asks the tool's own lookup.
-    pub async fn look_up(self) -> LookedUp {
+    pub async fn look_up(self) -> (LookedUp, Removed) {
+        let mut removed = Removed::default();
         let asked = async {
             let tool = self.tool()?;
             let arguments = self.arguments().await?;
@@ -123,18 +128,24 @@ impl Dispatch {
                     let stdin = self.with_artifacts(tool, arguments).await?;
                     let mut program = self.program(tool, lookup, stdin);
                     program.identity.push(("LODESTEP_LOOKUP", "1".to_owned()));
-                    Ok(program.look_up(&self.holder()?, self.stopped()).await)
+                    Ok(program.look_up(&self.holder()?, self.stopped(), &mut removed).await)
                 }
                 ToolKind::Http(http) if http.lookup.is_some() => {
                     let artifacts = self.artifact_bytes(tool, &arguments).await?;
                     let identity = self.http_identity();
                     let call = self.call(tool, http, &arguments, &artifacts, &identity);
-                    Ok(call.look_up(self.stopped()).await)
+                    Ok(call.look_up(self.stopped(), &mut removed).await)
                 }
                 _ => Ok(LookedUp::Unknown(format!("`{}` has no lookup", tool.name))),
             }
         };
-        asked.await.unwrap_or_else(|error: Error| LookedUp::Unknown(error.to_string()))
+        let mut said = asked.await.unwrap_or_else(|error: Error| LookedUp::Unknown(error.to_string()));
+        removed.add(match &mut said {
+            LookedUp::Done(result) => self.secrets.scrubber.scrub(result),
+            LookedUp::NoAnswer(why) | LookedUp::Unknown(why) => self.secrets.scrubber.scrub_text(why),
+            LookedUp::Absent | LookedUp::Running => Removed::default(),
+        });
+        (said, removed)
     }
 
     fn tool(&self) -> Result<&ToolDefinition> {
@@ -247,6 +258,7 @@ impl Dispatch {
         Call {
             client: &self.runtime.http,
             environment: &self.runtime.environment,
+            scrubber: &self.secrets.scrubber,
             tool: http,
             class: self.action.class,
             maybe_sent: self.action.maybe_sent,
@@ -281,6 +293,7 @@ impl Dispatch {
             argv,
             env,
             environment: &self.runtime.environment,
+            scrubber: &self.secrets.scrubber,
             folder,
             inputs: &self.pinned.inputs,
             stdin,

@@ -32,7 +32,7 @@ use lodestep_core::rules::settle::LookedUp;
 use lodestep_core::time::Timestamp;
 use serde_json::Value;
 
-use crate::secrets::Environment;
+use crate::secrets::{Environment, Removed, Scrubber};
 use crate::tools::Sight;
 
 pub(crate) use address::may_connect;
@@ -44,6 +44,7 @@ pub(crate) use target::Target;
 pub(crate) struct Call<'a> {
     pub client: &'a HttpClient,
     pub environment: &'a Environment,
+    pub scrubber: &'a Scrubber,
     pub tool: &'a HttpTool,
     pub class: Class,
     /// True when an attempt before this one may have been sent: then nothing that happens here can say that it failed.
@@ -83,11 +84,11 @@ enum Trouble {
 }
 
 impl Call<'_> {
-    /// Sends it as an attempt.
-    pub async fn attempt(&self, stop: impl Future<Output = ()>) -> Sight {
+    /// Sends it as an attempt. An answer is cleaned of secrets before anything of it is cut.
+    pub async fn attempt(&self, stop: impl Future<Output = ()>, removed: &mut Removed) -> Sight {
         let sent = AtomicBool::new(false);
         let answered = async {
-            match self.exchange(&self.tool.request, Purpose::Attempt, &sent).await {
+            match self.exchange(&self.tool.request, Purpose::Attempt, &sent, removed).await {
                 Ok(answer) if self.maybe_sent && self.class == Class::Keyed => answer::later_sight(answer, self.now),
                 Ok(answer) => answer::sight(answer, self.class, self.now),
                 Err(trouble) => self.troubled(trouble),
@@ -122,10 +123,10 @@ impl Call<'_> {
     }
 
     /// Sends it as a lookup. No answer says nothing: the lookup is asked again.
-    pub async fn look_up(&self, stop: impl Future<Output = ()>) -> LookedUp {
+    pub async fn look_up(&self, stop: impl Future<Output = ()>, removed: &mut Removed) -> LookedUp {
         let Some(lookup) = &self.tool.lookup else { return LookedUp::Unknown("it has no lookup".to_owned()) };
         let sent = AtomicBool::new(false);
-        let answered = self.exchange(&lookup.request, Purpose::LookUp, &sent);
+        let answered = self.exchange(&lookup.request, Purpose::LookUp, &sent, removed);
         let answer = tokio::select! {
             answer = answered => answer,
             () = tokio::time::sleep(self.timeout) => {
@@ -146,6 +147,7 @@ impl Call<'_> {
         request: &HttpRequest,
         purpose: Purpose,
         sent: &AtomicBool,
+        removed: &mut Removed,
     ) -> Result<answer::Answer, Trouble> {
         let carry = match purpose {
             Purpose::Attempt => redirect::Carry::of(self.class),
@@ -154,11 +156,13 @@ impl Call<'_> {
         let mut hop = request::filled(self, request, purpose)?;
         for _ in 0..=redirect::MOST {
             let stream = self.client.connect(&hop.target, &self.tool.allow_hosts).await?;
-            let answer = exchange::exchange(stream, &hop, self.too_late.as_ref(), sent).await?;
-            match redirect::next(&hop, &answer, carry)? {
-                Some(next) => hop = next,
-                None => return Ok(answer),
+            let mut answer = exchange::exchange(stream, &hop, self.too_late.as_ref(), sent).await?;
+            if let Some(next) = redirect::next(&hop, &answer, carry)? {
+                hop = next;
+                continue;
             }
+            removed.add(self.scrubber.scrub(&mut answer.body));
+            return Ok(answer);
         }
         let most = redirect::MOST;
         Err(redirect::given_up(format!("http.redirects: more than {most} redirects"), carry))
