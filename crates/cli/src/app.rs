@@ -2,14 +2,16 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lodestep::Runtime;
-use lodestep::core::{Error, Result};
-use lodestep::store::{SqliteStore, SystemClock};
+use lodestep::core::{Error, Result, RunKey};
+use lodestep::process::Demand;
+use lodestep::store::{RunRow, STORE_FOLDER, SqliteStore, SystemClock};
 use serde_json::{Value, json};
 
 use crate::args::Cli;
+use crate::text::{quoted, short_id};
 
 /// What was typed before the command, and how to say things.
 pub struct App {
@@ -17,11 +19,10 @@ pub struct App {
     /// Print JSON on stdout.
     pub json: bool,
     by: Option<String>,
+    cage: Demand,
     program: String,
+    run: Mutex<Option<String>>,
 }
-
-/// The folder that holds a store when nothing is said.
-const FOLDER: &str = ".lodestep";
 
 /// The store's file in it.
 const FILE: &str = "lodestep.db";
@@ -30,20 +31,59 @@ impl App {
     /// What was typed.
     pub fn new(cli: &Cli) -> Self {
         let program = std::env::args().next().unwrap_or_else(|| "lodestep".to_owned());
-        Self { store: cli.store.clone(), json: cli.json, by: cli.by.clone(), program }
+        let (store, by) = (cli.store.clone(), cli.by.clone());
+        Self { store, json: cli.json, by, cage: cli.cage, program, run: Mutex::default() }
     }
 
     /// Who says it: as given, else the machine's user.
     pub fn by(&self) -> String {
-        let user = || std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).ok();
-        self.by.clone().or_else(user).unwrap_or_else(|| "operator".to_owned())
+        let said = |name: String| Some(name.trim().to_owned()).filter(|name| !name.is_empty());
+        let named = |variable| std::env::var(variable).ok().and_then(said);
+        // The system's own program knows users of every kind; it is asked only where the environment tells nothing.
+        let system = || {
+            let output =
+                std::process::Command::new("id").arg("-un").stdin(std::process::Stdio::null()).output().ok()?;
+            String::from_utf8(output.stdout).ok().and_then(said)
+        };
+        let by = self.by.clone().or_else(|| named("USER")).or_else(|| named("LOGNAME")).or_else(system);
+        by.unwrap_or_else(|| "operator".to_owned())
     }
 
     /// The command as this binary was started, with the store if one was named.
     pub fn command(&self, rest: &str) -> String {
+        let program = quoted(&self.program);
         match &self.store {
-            Some(store) => format!("{} --store {} {rest}", self.program, store.display()),
-            None => format!("{} {rest}", self.program),
+            Some(store) => format!("{program} --store {} {rest}", quoted(&store.display().to_string())),
+            None => format!("{program} {rest}"),
+        }
+    }
+
+    /// The run whose id ends so, which hints name from then on.
+    ///
+    /// # Errors
+    ///
+    /// `run.not_found`, `run.ambiguous`, and the store's errors.
+    pub async fn find(&self, runtime: &Runtime, id_end: &str) -> Result<RunRow> {
+        let row = runtime.find(id_end).await?;
+        self.speaks_of(&row.run.key);
+        Ok(row)
+    }
+
+    /// From now on hints name this run.
+    pub fn speaks_of(&self, run: &RunKey) {
+        *self.run() = Some(short_id(run.run.as_str(), &[]).to_owned());
+    }
+
+    fn run(&self) -> MutexGuard<'_, Option<String>> {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A hint's commands as they can be typed: as this binary was started, with its store, and for the run that is meant.
+    pub fn pasted(&self, hint: &str) -> String {
+        let hint = hint.replace("`lodestep ", &format!("`{}", self.command("")));
+        match &*self.run() {
+            Some(run) => hint.replace(" RUN`", &format!(" {run}`")),
+            None => hint,
         }
     }
 
@@ -53,8 +93,8 @@ impl App {
             return path.clone();
         }
         let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
-        let found = here.ancestors().map(|folder| folder.join(FOLDER).join(FILE)).find(|path| path.exists());
-        found.unwrap_or_else(|| here.join(FOLDER).join(FILE))
+        let found = here.ancestors().map(|folder| folder.join(STORE_FOLDER).join(FILE)).find(|path| path.exists());
+        found.unwrap_or_else(|| here.join(STORE_FOLDER).join(FILE))
     }
 
     /// Opens the store, making it when `make` says so.
@@ -63,17 +103,33 @@ impl App {
     ///
     /// `store.not_found` when there is none, and the store's own errors.
     pub fn open(&self, make: bool) -> Result<Runtime> {
-        let path = self.store_path();
-        if !make && !path.exists() {
-            return Err(Error::new(
-                "store.not_found",
-                format!("there is no store at {}", path.display()),
-                "`lodestep run FILE` makes one; `--store` or LODESTEP_STORE names another",
-            ));
-        }
+        let path = if make { self.store_path() } else { self.existing()? };
         prepare_folder(&path)?;
         let store = SqliteStore::open(&path, Arc::new(SystemClock))?;
+        Ok(Runtime::builder(Arc::new(store)).cage(self.cage).build())
+    }
+
+    /// Opens the store to look at it, also where it can't be written.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::open`].
+    pub fn open_to_read(&self) -> Result<Runtime> {
+        let path = self.existing()?;
+        let store = SqliteStore::open_to_read(&path, Arc::new(SystemClock))?;
         Ok(Runtime::builder(Arc::new(store)).build())
+    }
+
+    fn existing(&self) -> Result<PathBuf> {
+        let path = self.store_path();
+        if path.exists() {
+            return Ok(path);
+        }
+        Err(Error::new(
+            "store.not_found",
+            format!("there is no store at {}", path.display()),
+            "`lodestep run FILE` makes one; `--store` or LODESTEP_STORE names another",
+        ))
     }
 
     /// Prints to stdout; a reader that has gone away is no error.
@@ -94,21 +150,25 @@ impl App {
     /// Prints an error where it belongs, and gives its exit code.
     pub fn report(&self, error: &Error) -> u8 {
         if self.json {
-            let value = json!({"error": {"code": error.code(), "what": error.what(), "next": error.next()}});
-            self.print(&format!("{value}\n"));
+            self.print(&format!("{}\n", json!({"error": self.as_json(error)})));
         } else {
-            let next = error.next().replace("`lodestep ", &format!("`{} ", self.program));
             eprintln!("error: {} [{}]", error.what(), error.code());
+            let next = self.pasted(error.next());
             if !next.is_empty() {
                 eprintln!("  {next}");
             }
         }
         exit_code(error)
     }
+
+    /// An error as JSON.
+    pub fn as_json(&self, error: &Error) -> Value {
+        json!({"code": error.code(), "what": error.what(), "next": self.pasted(error.next())})
+    }
 }
 
 /// 7 for the store, 2 for what was typed or written, 1 for a refusal.
-fn exit_code(error: &Error) -> u8 {
+pub fn exit_code(error: &Error) -> u8 {
     match error.code() {
         "run.unfinished" | "run.id_invalid" => 2,
         code if code.starts_with("store.") => 7,
@@ -119,7 +179,7 @@ fn exit_code(error: &Error) -> u8 {
 
 /// The default folder is the owner's alone, and no business of version control.
 fn prepare_folder(path: &Path) -> Result<()> {
-    let folder = path.parent().filter(|folder| folder.ends_with(FOLDER));
+    let folder = path.parent().filter(|folder| folder.ends_with(STORE_FOLDER));
     let Some(folder) = folder.filter(|folder| !folder.exists()) else {
         return Ok(());
     };
@@ -131,5 +191,9 @@ fn prepare_folder(path: &Path) -> Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder).map_err(fault)?;
-    std::fs::write(folder.join(".gitignore"), "*\n").map_err(fault)
+    let mut file = std::fs::OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut file, 0o600);
+    let written = file.write(true).create(true).truncate(true).open(folder.join(".gitignore"));
+    written.and_then(|mut file| file.write_all(b"*\n")).map_err(fault)
 }

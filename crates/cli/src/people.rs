@@ -1,15 +1,18 @@
 //! Requests as a person sees them: the tool, the exact arguments, what answers there are.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
-use lodestep::core::checkpoint::{Action, ActionState};
+use lodestep::core::checkpoint::{Action, ActionState, Phase};
 use lodestep::core::event::{Gate, Request};
 use lodestep::core::rules::inbox::Word;
+use lodestep::core::{Digest, Error, Ordinal, Result};
 use lodestep::inspect::Opened;
+use lodestep::store::RequestRow;
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::text::visible;
+use crate::text::{line, quoted, short_id, visible};
 
 /// How many bytes of one argument are shown; of a longer one the start, its length and the way to the rest are.
 const SHOWN_BYTES: usize = 4_000;
@@ -36,24 +39,20 @@ pub fn open_requests(opened: &Opened) -> Vec<(&Action, &Request, bool)> {
 }
 
 /// A request in words.
-pub fn describe(opened: &Opened, action: &Action, request: &Request, approval: bool) -> String {
+pub fn describe(app: &App, opened: &Opened, action: &Action, request: &Request, approval: bool) -> String {
     let arguments = opened.json(&action.arguments);
     if !approval {
         let question = arguments.get("question").and_then(Value::as_str).unwrap_or_default();
-        let choices = arguments.get("choices").and_then(Value::as_array);
-        let choices: Vec<&str> = choices.into_iter().flatten().filter_map(Value::as_str).collect();
-        let choices = if choices.is_empty() {
-            String::new()
-        } else {
-            format!("\n  choices: {}", visible(&choices.join(" | "), false))
-        };
-        return format!("question {}: {}{choices}\n", short(request), visible(question, true));
+        let choices = opened.choices(action);
+        let mut text = format!("question {}:{}", short(request), said(question));
+        if !choices.is_empty() {
+            text.push_str(&format!("  choices:{}", said(&choices.join(" | "))));
+        }
+        return text;
     }
     let mut text =
         format!("approval {}: {} (action {}, {})\n", short(request), action.tool, action.ordinal, action.class);
-    for (name, value) in arguments.as_object().into_iter().flatten() {
-        text.push_str(&format!("  {name}: {}\n", argument(value)));
-    }
+    text.push_str(&shown_arguments(app, opened, &arguments));
     if let Some(at) = request.expires_at {
         text.push_str(&format!(
             "  expires {at}, then it is {}\n",
@@ -66,19 +65,43 @@ pub fn describe(opened: &Opened, action: &Action, request: &Request, approval: b
     text
 }
 
+/// The exact arguments, a line each; of an artifact also how to read it.
+fn shown_arguments(app: &App, opened: &Opened, arguments: &Value) -> String {
+    let id = short_id(opened.row.run.key.run.as_str(), &[]);
+    arguments.as_object().into_iter().flatten().fold(String::new(), |mut text, (name, value)| {
+        match (value.get("artifact").and_then(Value::as_str), value.get("version")) {
+            (Some(artifact), Some(version)) => {
+                let digest = value.get("digest").and_then(Value::as_str).unwrap_or_default();
+                let digest: String = digest.chars().take(12).collect();
+                let shown = line(artifact, 256);
+                text.push_str(&format!("  {name}: artifact {shown}, version {version} (digest {digest}…)\n"));
+                let read = format!("artifacts {id} {} --version {version}", quoted(artifact));
+                text.push_str(&format!("    to read it: {}\n", app.command(&read)));
+            }
+            _ => text.push_str(&format!("  {name}:{}", argument(value))),
+        }
+        text
+    })
+}
+
 fn argument(value: &Value) -> String {
-    if let (Some(name), Some(version)) = (value.get("artifact").and_then(Value::as_str), value.get("version")) {
-        let digest = value.get("digest").and_then(Value::as_str).unwrap_or_default();
-        let digest: String = digest.chars().take(12).collect();
-        return format!("artifact {}, version {version} (digest {digest}…)", visible(name, false));
-    }
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     if text.len() <= SHOWN_BYTES {
-        return visible(&text, false);
+        return said(&text);
     }
     let cut = (0..=SHOWN_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     let digest = lodestep::core::Digest::of(text.as_bytes()).to_hex();
-    format!("{}… and {} more bytes (digest {})", visible(&text[..cut], false), text.len() - cut, &digest[..12])
+    format!("{}    … and {} more bytes (digest {})\n", said(&text[..cut]), text.len() - cut, &digest[..12])
+}
+
+/// A text as it is: on its line, or behind a bar where it has several, so that no line of it passes for one of ours.
+fn said(text: &str) -> String {
+    let shown = visible(text);
+    if !shown.contains('\n') {
+        return format!(" {shown}\n");
+    }
+    let lines = shown.split('\n').map(|line| format!("    | {line}\n"));
+    format!("\n{}", lines.collect::<String>())
 }
 
 /// A request as JSON.
@@ -95,10 +118,56 @@ pub fn short(request: &Request) -> String {
     request.name.to_hex()[..4].to_owned()
 }
 
+/// The shortest start of each request's name, of at least four characters, that no other of these begins with.
+pub fn short_names(requests: &[RequestRow]) -> BTreeMap<Digest, String> {
+    let mut names: Vec<(String, Digest)> = requests.iter().map(|row| (row.name.to_hex(), row.name)).collect();
+    names.sort();
+    let common =
+        |one: &str, other: &str| one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count();
+    let with =
+        |at: Option<usize>, name: &str| at.and_then(|at| names.get(at)).map_or(0, |other| common(name, &other.0));
+    let ends = names.iter().enumerate().map(|(at, (name, digest))| {
+        let clear = with(at.checked_sub(1), name).max(with(Some(at + 1), name)) + 1;
+        (*digest, name[..clear.clamp(4, name.len())].to_owned())
+    });
+    ends.collect()
+}
+
+/// What was said when a run stopped; empty when it has not.
+pub fn stopped_because(opened: &Opened) -> String {
+    match &opened.checkpoint.phase {
+        Phase::Stopped { text, .. } => opened.text(text),
+        _ => String::new(),
+    }
+}
+
+/// What a word can be about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum About {
+    /// The whole run: cancel, resume, release.
+    Run,
+    /// An action in doubt.
+    Action(Ordinal),
+    /// A request.
+    Request(Digest),
+}
+
+/// Was a word about this, or about the whole run, accepted that no worker has read yet?
+pub fn is_said(opened: &Opened, about: About) -> bool {
+    let words = opened.unread.iter().map(|(_, message)| match &message.word {
+        Word::Cancel { .. } | Word::Resume | Word::Release => Some(About::Run),
+        Word::Resolve { ordinal, .. } => Some(About::Action(*ordinal)),
+        Word::Approve { request } | Word::Deny { request, .. } => Some(About::Request(*request)),
+        Word::ApproveEdited { request, .. } | Word::Answer { request, .. } => Some(About::Request(*request)),
+        _ => None,
+    });
+    words.flatten().any(|said| said == about || said == About::Run)
+}
+
 /// How to answer the open requests of a run from anywhere.
 pub fn hints(app: &App, opened: &Opened) -> String {
     open_requests(opened).into_iter().fold(String::new(), |mut text, (action, request, approval)| {
-        text.push_str(&describe(opened, action, request, approval));
+        text.push_str(&describe(app, opened, action, request, approval));
         let name = short(request);
         if approval {
             text.push_str(&format!(
@@ -113,35 +182,91 @@ pub fn hints(app: &App, opened: &Opened) -> String {
     })
 }
 
+/// The actions that nobody knows the outcome of, and the ways to settle each.
+pub fn doubts(app: &App, opened: &Opened) -> String {
+    let id = short_id(opened.row.run.key.run.as_str(), &[]);
+    let mut text = String::new();
+    for action in opened.checkpoint.pending.values() {
+        let ordinal = action.ordinal;
+        let (is, seen) = match &action.state {
+            ActionState::Doubt { text, .. } => ("in doubt", format!("  what was seen:{}", said(&opened.text(text)))),
+            ActionState::LookUp { not_before, .. } => ("to be looked up", format!("  not before {not_before}\n")),
+            _ => continue,
+        };
+        text.push_str(&format!("{is}: {} (action {ordinal}, {})\n", action.tool, action.class));
+        text.push_str(&shown_arguments(app, opened, &opened.json(&action.arguments)));
+        text.push_str(&seen);
+        text.push_str("  if you know or find out whether it happened, say one of these:\n");
+        let ways = [
+            ("--happened", "it happened: never sent again; add its result if the model needs one"),
+            ("--retry", "it did not happen: it is sent again"),
+            ("--abandon", "nobody can tell: given up, and the model is told so"),
+        ];
+        let is_over = matches!(opened.checkpoint.phase, Phase::Cancelling { .. } | Phase::Ended { .. });
+        for (word, means) in ways.into_iter().filter(|(word, _)| !is_over || *word != "--retry") {
+            text.push_str(&format!("  {}\n      {means}\n", app.command(&format!("resolve {id} {ordinal} {word}"))));
+        }
+    }
+    text
+}
+
+/// A question's answer is one of its choices, where it has some.
+///
+/// # Errors
+///
+/// `usage.answer` naming the choices.
+pub fn check_answer(opened: &Opened, question: &Action, answer: &str) -> Result<()> {
+    let choices = opened.choices(question);
+    if choices.is_empty() || choices.iter().any(|choice| choice == answer) {
+        return Ok(());
+    }
+    let what = format!("`{}` is none of the choices", line(answer, 100));
+    Err(Error::new("usage.answer", what, format!("answer one of: {}", line(&choices.join(" | "), 1_000))))
+}
+
 /// Asks at this terminal. `None` when there is none, or when the person wants to answer later.
-pub fn ask_here(opened: &Opened) -> Option<Word> {
+pub fn ask_here(app: &App, opened: &Opened) -> Option<Word> {
     let (stdin, stderr) = (std::io::stdin(), std::io::stderr());
     if !stdin.is_terminal() || !stderr.is_terminal() {
         return None;
     }
     let (action, request, approval) = open_requests(opened).into_iter().next()?;
-    let prompt = if approval { "approve? [y]es, [n]o, [l]ater: " } else { "answer (an empty line answers later): " };
+    let prompt =
+        if approval { "approve? [y]es, [n]o, [l]ater, [?]: " } else { "answer (an empty line answers later): " };
+    let _ = write!(stderr.lock(), "\n{}", describe(app, opened, action, request, approval));
     loop {
-        let _ = write!(stderr.lock(), "\n{}{prompt}", describe(opened, action, request, approval));
+        let _ = write!(stderr.lock(), "{prompt}");
         let mut line = String::new();
         if stdin.lock().read_line(&mut line).ok()? == 0 {
             return None;
         }
         let line = line.trim();
-        if !approval {
-            let value = (!line.is_empty()).then(|| line.to_owned())?;
-            return Some(Word::Answer { request: request.name, value });
-        }
-        match line {
-            "y" | "yes" => return Some(Word::Approve { request: request.name }),
-            "n" | "no" => {
+        match (approval, line) {
+            (false, "") | (true, "l" | "later") => return None,
+            (false, value) => match check_answer(opened, action, value) {
+                Ok(()) => return Some(Word::Answer { request: request.name, value: value.to_owned() }),
+                Err(error) => _ = app.report(&error),
+            },
+            (true, "y" | "yes") => return Some(Word::Approve { request: request.name }),
+            (true, "n" | "no") => {
                 let _ = write!(stderr.lock(), "why (the model is told): ");
                 let mut reason = String::new();
                 stdin.lock().read_line(&mut reason).ok()?;
                 return Some(Word::Deny { request: request.name, reason: reason.trim().to_owned() });
             }
-            "l" | "later" => return None,
-            _ => {}
+            (true, _) => _ = write!(stderr.lock(), "{}", help(app, opened, action, request)),
         }
     }
+}
+
+/// What can be typed at the prompt of an approval.
+fn help(app: &App, opened: &Opened, action: &Action, request: &Request) -> String {
+    let arguments = shown_arguments(app, opened, &opened.json(&action.arguments));
+    format!(
+        "  y  it is done, once, with exactly these arguments:\n{}\
+         \x20 n  it is not done; you are asked why, and the model is told\n\
+         \x20 l  the run waits; answer from any terminal: {}\n",
+        arguments.lines().map(|line| format!("     {line}\n")).collect::<String>(),
+        app.command(&format!("approve {}", short(request)))
+    )
 }

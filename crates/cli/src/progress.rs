@@ -25,6 +25,22 @@ impl Progress {
         Self { pace, several, names: Mutex::default() }
     }
 
+    /// Names an action that was proposed before this process came, as its own lines would.
+    pub fn know(&self, run: &RunKey, ordinal: Ordinal, tool: &str, arguments: &[u8]) {
+        self.names().insert((run.clone(), ordinal), format!("{tool}{}", summary(arguments)));
+    }
+
+    /// An action as it is told of: its tool and arguments, or at least its tool.
+    fn name(&self, run: &RunKey, ordinal: Ordinal, after: &Checkpoint) -> String {
+        if let Some(name) = self.names().get(&(run.clone(), ordinal)) {
+            return name.clone();
+        }
+        let settled = after.recent.iter().rev().find(|settled| settled.ordinal == ordinal);
+        let pending = after.pending.get(&ordinal).map(|action| &action.tool);
+        let tool = settled.map(|settled| &settled.tool).or(pending);
+        tool.map_or_else(|| format!("action {ordinal}"), |tool| format!("{} (action {ordinal})", line(tool, 64)))
+    }
+
     fn names(&self) -> std::sync::MutexGuard<'_, BTreeMap<(RunKey, Ordinal), String>> {
         self.names.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
@@ -44,8 +60,8 @@ impl Progress {
                 (!shown).then(|| format!("proposes {name}"))
             }
             Event::ActionFinished(event) => {
-                let name = self.names().remove(&(run.clone(), event.ordinal));
-                let name = name.unwrap_or_else(|| format!("action {}", event.ordinal));
+                let name = self.name(run, event.ordinal, after);
+                self.names().remove(&(run.clone(), event.ordinal));
                 let how = match (event.ok, event.by) {
                     (true, SettledBy::Lookup) => " (found by its lookup)",
                     (true, SettledBy::SameEffect) => " (done before; not repeated)",
@@ -60,8 +76,8 @@ impl Progress {
                 Some(format!("{} refused: {}", event.tool, text(&event.text.digest).unwrap_or_default()))
             }
             Event::AttemptUnknown(event) => Some(format!(
-                "outcome of action {} unknown: {}",
-                event.ordinal,
+                "outcome of {} unknown: {}",
+                self.name(run, event.ordinal, after),
                 text(&event.text.digest).unwrap_or_default()
             )),
             Event::CallLost(_) => Some("a reply was lost; it is asked again and charged".to_owned()),
@@ -69,8 +85,12 @@ impl Progress {
             Event::ErrorLogged(event) if event.kind == ErrorKind::Reply => {
                 Some(format!("reply: {}", text(&event.text.digest).unwrap_or_default()))
             }
-            Event::ActionApproved(event) => Some(format!("action {} approved by {}", event.ordinal, event.by)),
-            Event::ActionDenied(event) => Some(format!("action {}: {}", event.ordinal, text(&event.text.digest)?)),
+            Event::ActionApproved(event) => {
+                Some(format!("{} approved by {}", self.name(run, event.ordinal, after), event.by))
+            }
+            Event::ActionDenied(event) => {
+                Some(format!("{}: {}", self.name(run, event.ordinal, after), text(&event.text.digest)?))
+            }
             Event::RunStopped(event) => Some(format!("stopped: {}", text(&event.text.digest).unwrap_or_default())),
             Event::CancelRequested(event) => Some(format!("cancelled by {}", event.by)),
             Event::HandedOver(_) => Some("handed over".to_owned()),

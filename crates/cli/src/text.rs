@@ -1,15 +1,27 @@
 //! Odd characters made visible, ids made short, numbers made readable.
 
-/// A text in which control, bidirectional and invisible characters are escaped; line ends stay when `lines` says so.
-pub fn visible(text: &str, lines: bool) -> String {
+/// A text in which control, bidirectional and invisible characters are escaped, but for line ends and tabs.
+pub fn visible(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
-        if (lines && c == '\n') || !is_odd(c) {
+        if matches!(c, '\n' | '\t') || !is_odd(c) {
             shown.push(c);
         } else {
             shown.extend(c.escape_unicode());
         }
         shown
     })
+}
+
+/// Several lines, each behind a margin, each and all of them cut where they are more than is read at a glance.
+pub fn block(text: &str, margin: &str, most: usize) -> String {
+    let shown = visible(text.trim_end());
+    let all = shown.lines().count();
+    let mut block: String = shown.lines().take(most).map(|text| format!("{margin}{}\n", cut(text, 400))).collect();
+    if all > most {
+        let more = all - most;
+        block.push_str(&format!("{margin}… and {more} more line{}\n", if more == 1 { "" } else { "s" }));
+    }
+    block
 }
 
 fn is_odd(c: char) -> bool {
@@ -30,14 +42,26 @@ fn is_odd(c: char) -> bool {
         || matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// One line of at most so many characters.
+/// One line of at most so many characters; the end of a line inside it is a blank.
 pub fn line(text: &str, most: usize) -> String {
-    let shown = visible(text, false);
-    if shown.chars().count() <= most {
-        return shown;
+    cut(&visible(text).replace(['\n', '\t'], " "), most)
+}
+
+fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
     }
-    let cut: String = shown.chars().take(most.saturating_sub(1)).collect();
+    let cut: String = text.chars().take(most.saturating_sub(1)).collect();
     format!("{cut}…")
+}
+
+/// A word as a shell takes it.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 /// The shortest end of an id, of at least four characters, that none of the others ends with.
@@ -63,8 +87,23 @@ mod tests {
 
     #[test]
     fn odd_characters_are_seen() {
-        assert_eq!(visible("a\u{202e}b\u{200b}\n\u{7}é", true), "a\\u{202e}b\\u{200b}\n\\u{7}é");
-        assert_eq!(visible("a\nb", false), "a\\u{a}b");
+        assert_eq!(visible("a\u{202e}b\u{200b}\n\u{7}é\t"), "a\\u{202e}b\\u{200b}\n\\u{7}é\t");
+        assert_eq!(visible("a\rb\u{1b}[2J"), "a\\u{d}b\\u{1b}[2J");
+    }
+
+    #[test]
+    fn several_lines_stand_behind_their_margin() {
+        assert_eq!(block("a\n\n b\tc\u{7}\n", "  | ", 9), "  | a\n  | \n  |  b\tc\\u{7}\n");
+        assert_eq!(block("a\nb\nc", "  ", 2), "  a\n  b\n  … and 1 more line\n");
+        assert_eq!(line("a\nb\tc", 9), "a b c");
+        assert_eq!(line("abcdef", 4), "abc…");
+    }
+
+    #[test]
+    fn words_reach_a_shell_as_they_are() {
+        assert_eq!(quoted("a/b-c.md"), "a/b-c.md");
+        assert_eq!(quoted("it's $HOME"), "'it'\\''s $HOME'");
+        assert_eq!(quoted(""), "''");
     }
 
     #[test]

@@ -185,7 +185,7 @@ fn sql_04_two_workers_on_one_store_do_each_effect_once() {
     let done = world.json(&["ls", "--status", "completed"]);
     assert_eq!(done.as_array().map(Vec::len), Some(12), "{done}");
     assert_eq!(counts(&world), (12, 12));
-    world.lodestep(&["verify"]).exits(0);
+    assert!(world.lodestep(&["verify"]).exits(0).out.contains("store.db: sound\n"));
 }
 
 #[test]
@@ -223,7 +223,9 @@ fn the_test_command_finds_out_a_tool_that_lies_about_its_class() {
         [test]\ninputs = { out = \"${test:folder}\" }\nledger = [\"sh\", \"ledger.sh\"]\n";
     let replies = json!([{ "calls": [{ "name": "mail" }] }, { "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] }]);
     let agent = world.agent(tables, &replies);
-    let said = world.lodestep(&["test", agent.to_str().expect("a path")]).exits(1);
+    let kept = world.path().join("kept");
+    let words = ["test", agent.to_str().expect("a path"), "--keep", kept.to_str().expect("a path")];
+    let said = world.lodestep(&words).exits(1);
     assert!(said.out.contains("mail was applied 2 times, not 1"), "{said:?}");
 }
 
@@ -283,4 +285,105 @@ fn without_a_ledger_the_test_command_counts_what_the_holders_saw() {
         serde_json::from_str::<serde_json::Value>(&said.out).expect("JSON")["trials"].as_array().expect("a list").len();
     assert!(said.err.contains("effects mail 1"), "{said:?}");
     assert_eq!(world.read("mailed").lines().count(), trials + 1, "once in each run, the baseline's included");
+}
+
+#[test]
+fn a_crash_says_where_and_how_to_go_on() {
+    let world = World::new();
+    let agent = agent(&world);
+    let crashed = world.lodestep(&["run", &agent, "--new", "--crash-at", "run:accepted"]);
+    assert_eq!(crashed.code, None);
+    let command = format!("{} --store {}", env!("CARGO_BIN_EXE_lodestep"), world.path().join("store.db").display());
+    let told = format!("crashed at run:accepted, as it was told to; go on with `{command} run {agent}`\n");
+    assert!(crashed.err.ends_with(&told), "{told} {crashed:?}");
+    let id = world.run_id();
+    let crashed = world.lodestep(&["run", &agent, "--crash-at", "pay:applied"]);
+    let told =
+        format!("crashed at pay:applied, as it was told to; go on with `{command} resume {}`\n", &id[id.len() - 4..]);
+    assert!(crashed.err.ends_with(&told), "{told} {crashed:?}");
+}
+
+#[test]
+fn a_crash_that_could_not_happen_is_refused() {
+    let world = World::new();
+    let agent = agent(&world);
+    for (point, told) in [
+        ("mial:applied", "did you mean `mail`?"),
+        ("finish:applied", "the names are run, model, pay, mail"),
+        ("run:applied", "write run:accepted or run:checkpoint"),
+        ("mail:reply", "write mail:intent or mail:applied or mail:outcome"),
+    ] {
+        let refused = world.lodestep(&["run", &agent, "--crash-at", point]).exits(2);
+        assert!(refused.err.contains("usage.crash_at") && refused.err.contains(told), "{point}: {refused:?}");
+    }
+    assert!(!world.path().join("store.db").exists());
+    // A check of the agent's own is performed, too.
+    let replies = json!([{ "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] }]);
+    let agent = world.agent("[done]\ncheck = [\"true\"]\n", &replies);
+    let crashed = world.lodestep(&["run", agent.to_str().expect("a path"), "--crash-at", "finish:applied"]);
+    assert!(crashed.code.is_none() && crashed.err.contains("crashed at finish:applied"), "{crashed:?}");
+}
+
+#[test]
+fn a_program_that_could_not_start_was_not_sent() {
+    let world = World::new();
+    let tables = "[tools.pay]\ndescription = \"Pay.\"\ncommand = [\"./gone\"]\ninput = { type = \"object\" }\nclass = \"unsafe\"\n\
+        attempts = 2\n[[policy]]\ntools = [\"pay\"]\ndecide = \"allow\"\n";
+    let replies = json!([{ "calls": [{ "name": "pay" }] }, { "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] }]);
+    let agent = world.agent(tables, &replies);
+    world.lodestep(&["run", agent.to_str().expect("a path")]).exits(0);
+    let effect = world.json(&["effects", &world.run_id()]).as_array().expect("a list")[0].clone();
+    let outcomes: Vec<_> =
+        effect["attempts"].as_array().expect("attempts").iter().map(|a| a["outcome"].clone()).collect();
+    assert_eq!((effect["state"].clone(), outcomes), (json!("failed"), vec![json!("not sent"); 2]));
+}
+
+#[test]
+fn the_test_command_crashes_behind_an_approval_too() {
+    let world = World::new();
+    world.write("pay.sh", "echo \"pay $LODESTEP_IDEMPOTENCY_KEY\" >> \"$LODESTEP_TEST_FOLDER/paid\"; echo paid\n");
+    let tables = "[tools.pay]\ndescription = \"Pay.\"\ncommand = [\"sh\", \"pay.sh\"]\ninput = { type = \"object\" }\nclass = \"unsafe\"\n";
+    let replies = json!([{ "calls": [{ "name": "pay" }] }, { "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] }]);
+    let agent = world.agent(tables, &replies);
+    let tested = world.lodestep(&["--json", "test", agent.to_str().expect("a path")]);
+    let told: serde_json::Value = serde_json::from_str(&tested.out).expect("JSON");
+    let trials = told["trials"].as_array().expect("a list");
+    for point in ["pay:intent, command 2", "pay:applied, command 2", "pay:outcome, command 2"] {
+        let crashed = |trial: &&serde_json::Value| trial["trial"].as_str().is_some_and(|name| name.ends_with(point));
+        let trial = trials.iter().find(crashed).unwrap_or_else(|| panic!("{point}: {trials:?}"));
+        assert_eq!(trial["crashes"], 1, "{trial}");
+    }
+    assert!(tested.err.starts_with("each trial runs the agent for real"), "{tested:?}");
+}
+
+#[test]
+fn a_point_that_no_trial_reaches_is_not_ok() {
+    let world = World::new();
+    // The first program of all is killed: only the baseline's run makes two attempts.
+    world.write("look.sh", "[ -e seen ] || { : > seen; kill -9 $$; }; echo looked\n");
+    let tables = "[tools.look]\ndescription = \"Look.\"\ncommand = [\"sh\", \"look.sh\"]\ninput = { type = \"object\" }\nclass = \"read\"\n";
+    let replies = json!([{ "calls": [{ "name": "look" }] }, { "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] }]);
+    let agent = world.agent(tables, &replies);
+    let kept = world.path().join("kept");
+    let words = ["test", agent.to_str().expect("a path"), "--keep", kept.to_str().expect("a path")];
+    let tested = world.lodestep(&words).exits(1);
+    let line = |point: &str| tested.out.lines().find(|line| line.contains(point)).unwrap_or_default().to_owned();
+    assert!(line(" look:applied:2 ").ends_with("NOT REACHED"), "{tested:?}");
+    assert!(line(" look:applied ").ends_with("ok"), "{tested:?}");
+    assert!(tested.out.contains("points passed over"), "transitions that only the baseline took: {tested:?}");
+    assert!(tested.err.contains("the trials' folders are kept: "), "{tested:?}");
+}
+
+#[test]
+fn a_baseline_that_does_not_complete_says_what_it_leaves() {
+    let world = World::new();
+    let replies = json!([{ "calls": [{ "name": "note", "arguments": { "key": "k", "text": "t" } }] }]);
+    let agent = world.agent("", &replies);
+    let kept = world.path().join("kept");
+    let words = ["test", agent.to_str().expect("a path"), "--keep", kept.to_str().expect("a path")];
+    let failed = world.lodestep(&words).exits(1);
+    let kept = kept.canonicalize().expect("there");
+    assert!(failed.err.contains("test.baseline"), "{failed:?}");
+    assert!(failed.err.contains(&format!("the trials' folders are kept: {}", kept.display())), "{failed:?}");
+    assert!(failed.err.contains(&format!("look at {}", kept.join("baseline/log").display())), "{failed:?}");
 }

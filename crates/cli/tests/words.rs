@@ -8,7 +8,7 @@ use support::*;
 const PAY: &str = r#"
 [tools.pay]
 description = "Pay."
-command = ["sh", "-c", "cat >> paid; echo >> paid"]
+command = ["sh", "-c", "echo \"$(cat)\" >> paid"]
 input = { type = "object", required = ["cents"], properties = { cents = { type = "integer" } } }
 class = "unsafe"
 "#;
@@ -47,6 +47,67 @@ fn apr_02_of_many_answers_one_counts() {
     assert_eq!(world.read("paid").lines().count(), usize::from(approved));
 }
 
+/// An agent that would pay three times in one turn.
+fn paying_thrice(world: &World) -> String {
+    let pay = |cents: u32| json!({ "name": "pay", "arguments": { "cents": cents } });
+    let replies = json!([
+        { "calls": [pay(10), pay(20), pay(30)] },
+        { "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] },
+    ]);
+    world.agent(PAY, &replies).to_str().expect("a path").to_owned()
+}
+
+#[test]
+fn apr_02_a_call_that_names_one_request_twice_is_refused_whole() {
+    let world = World::new();
+    let agent = paying_thrice(&world);
+    world.lodestep(&["run", &agent]).exits(3);
+    let names = world.requests();
+    assert_eq!(names.len(), 3);
+    let (first, other, whole) = (&names[0][..12], &names[1][..12], names[0].as_str());
+    for command in ["approve", "deny"] {
+        for words in [vec![first, other, first], vec![other, first, whole], vec![first, &names[2], other, first]] {
+            let words: Vec<&str> = [command].into_iter().chain(words).collect();
+            let refused = world.lodestep(&words).exits(2);
+            assert!(refused.err.contains("usage.request_twice") && refused.err.contains(&names[0][..8]), "{refused:?}");
+            assert!(refused.out.is_empty(), "{refused:?}");
+        }
+        let refused = world.lodestep(&[command, first, "ffffffffff", other]).exits(1);
+        assert!(refused.err.contains("request.not_found"), "{refused:?}");
+    }
+    let refused = world.lodestep(&["approve", first, other, "--edit", r#"{"cents":7}"#]).exits(2);
+    assert!(refused.err.contains("usage.edit"), "{refused:?}");
+    // Approved and denied in one call: no command can say both.
+    for words in [vec!["approve", first, "--deny", other], vec!["approve", first, "--reason", "no"]] {
+        world.lodestep(&words).exits(2);
+    }
+    assert_eq!(world.requests(), names, "all are open as before");
+    world.lodestep(&["run", &agent]).exits(3);
+    assert!(world.read("paid").is_empty());
+}
+
+#[test]
+fn several_requests_are_answered_in_one_call_and_judged_one_by_one() {
+    let world = World::new();
+    let agent = paying_thrice(&world);
+    world.lodestep(&["run", &agent]).exits(3);
+    let names = world.requests();
+    let denied = world.lodestep(&["deny", &names[1], "--reason", "too much"]).exits(0);
+    assert!(denied.out.starts_with("denied"), "{denied:?}");
+    let said = world.lodestep(&["approve", &names[0], &names[1], &names[2]]).exits(1);
+    assert_eq!(said.out.matches(": approved;").count(), 2, "{said:?}");
+    assert!(said.err.starts_with(&format!("error: {}: ", &names[1][..8])), "{said:?}");
+    assert!(said.err.contains("it was denied by ada") && said.err.contains("request.decided"), "{said:?}");
+    let again = world.json(&["approve", &names[0], &names[1], &names[2]]);
+    let verdicts: Vec<_> = again.as_array().expect("a list").iter().map(|said| said["verdict"].clone()).collect();
+    assert_eq!(verdicts, ["already_given", "refused", "already_given"], "{again}");
+    assert_eq!((&again[1]["request"], &again[1]["error"]["code"]), (&json!(names[1]), &json!("request.decided")));
+    world.lodestep(&["run", &agent]).exits(0);
+    let mut paid: Vec<_> = world.read("paid").lines().map(str::to_owned).collect();
+    paid.sort();
+    assert_eq!(paid, [r#"{"cents":10}"#, r#"{"cents":30}"#]);
+}
+
 #[test]
 fn apr_03_what_was_approved_is_what_is_sent() {
     let world = World::new();
@@ -82,7 +143,7 @@ fn apr_03_an_edit_is_another_action_and_the_old_request_is_stale() {
 fn a_question_waits_for_its_answer() {
     let world = World::new();
     let replies = json!([
-        { "calls": [{ "name": "ask", "arguments": { "question": "Which one?", "choices": ["a", "b"] } }] },
+        { "calls": [{ "name": "ask", "arguments": { "question": "Which one?" } }] },
         { "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] },
     ]);
     let agent = world.agent("", &replies);
@@ -110,6 +171,27 @@ fn idn_01_fifty_starts_with_one_id_are_one_run() {
     assert_eq!(said.iter().filter(|said| said.err.contains("started")).count(), 1);
     assert_eq!(world.run_id(), "one");
     assert_eq!(world.json(&["show", "one"])["checkpoint"]["model"]["calls"], 1, "it ran once");
+}
+
+#[test]
+fn idn_01_a_start_after_a_cancel_returns_the_cancelled_run() {
+    let world = World::new();
+    let agent = paying(&world);
+    world.lodestep(&["run", &agent, "--id", "one"]).exits(3);
+    world.lodestep(&["cancel", "one", "--reason", "wrong month"]).exits(0);
+    let head = || world.json(&["ls"])[0]["head"].clone();
+    let cancelled = head();
+    for _ in 0..2 {
+        let again = world.lodestep(&["run", &agent, "--id", "one"]).exits(4);
+        assert!(again.out.contains("run one is cancelled\n  wrong month\n"), "{again:?}");
+        assert!(!again.err.contains("started"), "{again:?}");
+    }
+    assert_eq!(world.run_id(), "one", "there is no other run");
+    assert_eq!(head(), cancelled, "and nothing was added to it");
+    assert!(world.read("paid").is_empty());
+    // Without the id it is another start, and a run of its own.
+    world.lodestep(&["run", &agent]).exits(3);
+    assert_eq!(world.json(&["ls"]).as_array().map(Vec::len), Some(2));
 }
 
 #[test]
@@ -218,4 +300,72 @@ fn a_store_that_was_lost_is_refused_and_not_begun_anew() {
     // Moved away by a person, it begins anew.
     std::fs::rename(world.path().join("store.db-files"), world.path().join("old-files")).expect("moved");
     world.lodestep(&["run", &agent]).exits(3);
+}
+
+#[test]
+fn verify_names_a_damaged_page_and_the_runs_that_can_still_be_read() {
+    use std::os::unix::fs::FileExt as _;
+    let world = World::new();
+    let agent = paying(&world);
+    world.lodestep(&["run", &agent]).exits(3);
+    let sound = world.lodestep(&["verify"]).exits(0);
+    assert!(sound.out.starts_with("store ") && sound.out.contains("store.db: sound\n"), "{sound:?}");
+    assert_eq!(world.json(&["verify"])[0]["faults"], json!([]));
+    let store = world.path().join("store.db");
+    let root = |name: &str| {
+        let db = rusqlite::Connection::open(&store).expect("opened");
+        let found =
+            db.query_row("SELECT rootpage FROM sqlite_schema WHERE name = ?", [name], |row| row.get::<_, i64>(0));
+        (found.expect("it is in the schema") as u64 - 1) * 4096
+    };
+    let damage = |name: &str| {
+        let at = root(name);
+        let file = std::fs::OpenOptions::new().write(true).open(&store).expect("opened");
+        file.write_all_at(&[0x5a; 512], at).expect("damaged");
+    };
+    // An index that no reading of one run needs: the run itself is whole.
+    damage("request_open");
+    let damaged = world.lodestep(&["verify"]).exits(7);
+    assert!(
+        damaged.out.contains("store.db: DAMAGED [store.corrupt]\n  table request or one of its indexes: "),
+        "{damaged:?}"
+    );
+    assert!(damaged.out.contains("put it back from a copy"), "{damaged:?}");
+    assert!(damaged.out.contains(": sound. "), "the run can still be read: {damaged:?}");
+    world.lodestep(&["show", &world.run_id()]).exits(0);
+    // The table of all runs: there is nothing left to list, and that is not called empty.
+    damage("head");
+    let lost = world.lodestep(&["verify"]).exits(7);
+    assert!(
+        lost.out.contains("  table head or one of its indexes: ") && lost.out.ends_with("no run can be read\n"),
+        "{lost:?}"
+    );
+    let shown = world.json(&["verify"]);
+    assert_eq!((shown.as_array().map(Vec::len), &shown[0]["error"]["code"]), (Some(1), &json!("store.corrupt")));
+}
+
+#[test]
+fn without_a_name_in_the_environment_the_systems_user_says_it() {
+    let world = World::new();
+    let agent = paying(&world);
+    world.lodestep(&["run", &agent]).exits(3);
+    let mut command = world.command(&["approve", &world.requests()[0]]);
+    let nameless = command.env_remove("LODESTEP_USER").env_remove("USER").env_remove("LOGNAME");
+    Said::of(nameless.output().expect("ran")).exits(0);
+    let system = std::process::Command::new("id").arg("-un").output().expect("id");
+    let name = String::from_utf8(system.stdout).expect("UTF-8");
+    let done = world.lodestep(&["run", &agent]).exits(0);
+    assert!(done.err.contains(&format!("approved by {} ", name.trim())), "{name}: {done:?}");
+}
+
+#[test]
+fn a_second_cancel_is_already_given() {
+    let world = World::new();
+    let agent = paying(&world);
+    world.lodestep(&["run", &agent]).exits(3);
+    let id = world.run_id();
+    let cancels: Vec<_> = (0..4).map(|_| world.command(&["cancel", &id]).spawn().expect("started")).collect();
+    let said: Vec<Said> = cancels.into_iter().map(|child| Said::of(child.wait_with_output().expect("ended"))).collect();
+    assert!(said.iter().all(|said| said.code == Some(0)), "{said:?}");
+    assert!(world.lodestep(&["cancel", &id]).exits(0).out.starts_with("already given"));
 }

@@ -115,7 +115,7 @@ pub struct Checkpoint {
     /// The position of the last message that was read.
     #[n(25)]
     pub inbox: u64,
-    /// How many effects had an intent, and the digest over them.
+    /// How many effects that can be the same as another had an intent, and the digest over them.
     #[n(26)]
     pub effect_log: Tally,
     /// How many finishes were refused.
@@ -497,6 +497,12 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// Counts an effect with its sameness and the transition of its first intent: in the order of first intents, those of
+    /// one transition by ordinal.
+    pub fn add_effect(&mut self, ordinal: Ordinal, same: &Digest, seq: u64) {
+        self.add(&[&ordinal.0.to_le_bytes(), same.as_bytes(), &seq.to_le_bytes()]);
+    }
+
     /// Counts one more.
     pub fn add(&mut self, parts: &[&[u8]]) {
         let mut chained: Vec<&[u8]> = vec![self.root.as_bytes()];

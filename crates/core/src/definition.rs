@@ -153,7 +153,7 @@ impl ToolDefinition {
         match &self.kind {
             ToolKind::Command { env, .. } => env.values().map(String::as_str).collect(),
             ToolKind::Http(http) => http.texts().collect(),
-            ToolKind::State { .. } | ToolKind::Builtin { .. } | ToolKind::Function => Vec::new(),
+            ToolKind::State { .. } | ToolKind::Builtin { .. } | ToolKind::Sql { .. } | ToolKind::Function => Vec::new(),
         }
     }
 }
@@ -192,6 +192,13 @@ pub enum ToolKind {
     },
     /// An HTTP request: arguments in its url, query or body, the answer's body is the result.
     Http(Box<HttpTool>),
+    /// One statement of a SQLite database, committed there together with the action's key.
+    Sql {
+        /// The database's file; may hold `${input:…}`.
+        database: String,
+        /// The statement; its parameters are the arguments.
+        statement: String,
+    },
     /// A function of the embedding program, found by the tool's name.
     Function,
 }
@@ -309,6 +316,18 @@ pub struct Done {
     pub all_milestones: bool,
     /// These artifacts exist.
     pub artifacts: Vec<String>,
+    /// This program ends with 0 when the rest holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub check: Option<Check>,
+}
+
+/// A program that judges whether a run is complete. What it says is told to the model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// The program and its arguments; may hold `${input:…}`.
+    pub argv: Vec<String>,
+    /// The folder it runs in.
+    pub folder: String,
 }
 
 /// Constants that shape the fold and the context, pinned with the run.

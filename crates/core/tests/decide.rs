@@ -376,7 +376,7 @@ fn a_finish_is_judged_after_its_siblings() {
 
 #[test]
 fn what_is_missing_is_told_and_three_refusals_stop() {
-    let mut bench = gated(Done { artifacts: vec!["report.md".to_owned()], all_milestones: false });
+    let mut bench = gated(Done { artifacts: vec!["report.md".to_owned()], ..Done::default() });
     for refused in 1..=3 {
         assert_eq!(stopped(&bench.checkpoint), None);
         bench.calls(vec![call("finish", &json!({ "summary": refused }))]);

@@ -1,8 +1,9 @@
-//! After the report is saved: milestones, the publishing tools, and the end of the run.
+//! After the report is saved: milestones, the publishing tools, and the end of the run; and the end of one without a report.
 
 use serde_json::{Value, json};
 
 use crate::memory::{Listing, Memory};
+use crate::note;
 use crate::publish::{self, Ended, Material};
 use crate::report::{self, Report};
 use crate::tools::Tools;
@@ -81,19 +82,32 @@ impl Closing<'_> {
             || recent.into_iter().any(|outcome| is_for_it(&outcome.arguments))
     }
 
-    /// The first publishing tool that was not called yet and can be.
+    /// The first publishing tool that was not called yet and can be. None once one was denied or has failed: no
+    /// other tool gets round that, and what was not published is not announced.
     fn publication(&self) -> Option<(String, Value)> {
-        if *self.saved != Ended::Ok {
+        if *self.saved != Ended::Ok || self.held_up_by().is_some() {
             return None;
         }
         let untried = self.tools.publishing.iter().filter(|tool| publish::ended(self.view, &tool.name).is_none());
         untried.into_iter().find_map(|tool| Some((tool.name.clone(), self.arguments(tool).ok()?)))
     }
 
+    /// The publishing tool that was denied or has failed.
+    fn held_up_by(&self) -> Option<&lodestep_model::ToolSpec> {
+        let not =
+            |tool: &&&lodestep_model::ToolSpec| matches!(publish::ended(self.view, &tool.name), Some(Ended::Not(_)));
+        self.tools.publishing.iter().find(not).copied()
+    }
+
     fn arguments(&self, tool: &lodestep_model::ToolSpec) -> Result<Value, String> {
         let title = report::title(self.topic);
-        let line =
-            format!("The report on \"{title}\" is published, with {}.", count(self.report.citations, "citation"));
+        let published = self
+            .tools
+            .publishing
+            .iter()
+            .any(|tool| publish::takes_report(tool) && publish::ended(self.view, &tool.name) == Some(Ended::Ok));
+        let done = if published { "published".to_owned() } else { format!("saved as {}", self.artifact) };
+        let line = format!("The report on \"{title}\" is {done}, with {}.", count(self.report.citations, "citation"));
         publish::arguments(tool, &Material { artifact: self.artifact, title: &title, line: &line })
     }
 
@@ -135,9 +149,33 @@ impl Closing<'_> {
             None if *self.saved != Ended::Ok => {
                 Some(format!("{} was not called: there is nothing to publish.", tool.name))
             }
-            None => Some(format!("{} was not called: {}.", tool.name, self.arguments(tool).err()?)),
+            None => Some(match (self.arguments(tool), self.held_up_by()) {
+                (Err(why), _) => format!("{} was not called: {why}.", tool.name),
+                (Ok(_), by) => format!("{} was not called, since {} did not go through.", tool.name, by?.name),
+            }),
         }
     }
+}
+
+/// Gives up when there is nothing to read: no report, no milestone, only finish. When that is refused, the next
+/// decision looks for documents once more, as nothing of this one was noted.
+pub(crate) fn give_up(memory: &Memory, view: &View, tools: &Tools) -> Calls {
+    let failure = |tool: &str| {
+        let outcome = view.newest().iter().rev().find(|outcome| outcome.tool == tool && outcome.failed);
+        outcome.map(|outcome| format!(" ({})", publish::first_line(&outcome.text))).unwrap_or_default()
+    };
+    let skipped = memory.tally.skipped as usize;
+    let why = match memory.listing {
+        Listing::Failed => format!("{} failed{}", tools.list.name, failure(&tools.list.name)),
+        Listing::All | Listing::More if skipped == 0 => format!("{} lists no document", tools.list.name),
+        Listing::All | Listing::More => {
+            format!("{} could not be read{}", count(skipped, "document"), failure(&tools.read.name))
+        }
+        Listing::Stopped if memory.limit < note::MIN_BYTES => "no note could be kept of what was read".to_owned(),
+        Listing::Stopped => "too few calls of the model are left to read anything".to_owned(),
+    };
+    let summary = format!("There was nothing to read: {why}. No report was written, and nothing was published.");
+    vec![(tools.finish.name.clone(), json!({ "summary": summary }))]
 }
 
 /// The milestones that are not reached and that the runtime does not mark itself.

@@ -5,7 +5,7 @@ use std::future;
 use lodestep_model::{Call, Model, ModelError, ModelFuture, Reply, Request, StopReason, Usage};
 use serde_json::{Value, json};
 
-use crate::closing::{Calls, Closing};
+use crate::closing::{self, Calls, Closing};
 use crate::memory::{Listing, Memory};
 use crate::note;
 use crate::publish;
@@ -26,9 +26,6 @@ pub struct OfflineModel;
 
 /// The name of the report where no artifact is asked for.
 const REPORT: &str = "report.md";
-
-/// A note that is refused with less room than this cannot be kept at all.
-const MIN_NOTE_BYTES: usize = 512;
 
 /// How many calls of the model the end of a run takes beside those for the publishing tools: the save, the
 /// milestones, finish, and finish once more.
@@ -92,8 +89,11 @@ fn research(view: &View, tools: &Tools, mut memory: Memory, topic: &str, artifac
         memory.stop_reading();
         changed = true;
     }
+    if !memory.is_reading() && memory.tally_so_far().documents == 0 {
+        return ("There is nothing to read.".to_owned(), closing::give_up(&memory, view, tools));
+    }
     let mut calls = Calls::new();
-    if changed && memory.limit >= MIN_NOTE_BYTES {
+    if changed && memory.limit >= note::MIN_BYTES {
         let arguments = json!({"key": note::KEY, "text": note::write(&memory)});
         calls.push((tools.note.name.clone(), arguments));
     }
@@ -118,7 +118,7 @@ fn lower_limit(memory: &mut Memory, view: &View, tools: &Tools) -> bool {
         return false;
     };
     memory.limit = memory.limit.min(bytes) / 2;
-    if memory.limit < MIN_NOTE_BYTES {
+    if memory.limit < note::MIN_BYTES {
         // What is known goes into the report at once, and has to fit nowhere.
         memory.listing = Listing::Stopped;
     } else {

@@ -13,6 +13,9 @@ use crate::sentences::Sentence;
 /// The key of the note.
 pub(crate) const KEY: &str = "extracts";
 
+/// A note that is refused with less room than this cannot be kept at all.
+pub(crate) const MIN_BYTES: usize = 512;
+
 /// The note's text.
 pub(crate) fn write(memory: &Memory) -> String {
     let mut text = head(memory);

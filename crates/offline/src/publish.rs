@@ -43,6 +43,13 @@ pub(crate) fn ended(view: &View, tool: &str) -> Option<Ended> {
     if all.contains(&Ended::Ok) { Some(Ended::Ok) } else { all.last().cloned() }
 }
 
+/// Whether a tool takes the report itself, and not only a word about it.
+pub(crate) fn takes_report(tool: &ToolSpec) -> bool {
+    let properties = tool.input.get("properties").and_then(Value::as_object);
+    let is_artifact = |schema: &Value| schema.get("format").and_then(Value::as_str) == Some("artifact-name");
+    properties.is_some_and(|properties| properties.values().any(is_artifact))
+}
+
 /// The first line of a text, at most 200 characters of it.
 pub(crate) fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or("").chars().take(200).collect()

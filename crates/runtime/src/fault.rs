@@ -4,8 +4,8 @@
 //! `#N` (the n-th point of all). [`TRACE`] names a file that gets a line for each point that is passed. Both are read once.
 
 use std::io::Write as _;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The variable that arms a point.
 pub const CRASH_AT: &str = "LODESTEP_CRASH_AT";
@@ -50,9 +50,9 @@ impl Point {
 
 /// Which point is armed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Armed {
+pub(crate) enum Armed {
     Nth(u64),
-    Named { tool: String, point: String, nth: u64 },
+    Named { tool: String, point: Point, nth: u64 },
 }
 
 struct Faults {
@@ -77,14 +77,32 @@ pub fn reach(tool: &str, point: Point) {
     }
     let hit = match &faults.armed {
         Some(Armed::Nth(wanted)) => nth == *wanted,
-        Some(Armed::Named { tool: wanted, point: at, nth }) if wanted == tool && at == point.as_str() => {
+        Some(Armed::Named { tool: wanted, point: at, nth }) if wanted == tool && *at == point => {
             faults.matched.fetch_add(1, Ordering::SeqCst) + 1 == *nth
         }
         _ => false,
     };
     if hit {
-        std::process::abort();
+        abort(&format!("{tool}:{}", point.as_str()));
     }
+}
+
+static GOES_ON: Mutex<Option<String>> = Mutex::new(None);
+
+/// From now on an abort at a fault point says that this command goes on.
+pub fn goes_on_with(command: String) {
+    *GOES_ON.lock().unwrap_or_else(PoisonError::into_inner) = Some(command);
+}
+
+/// One line that says why, as an abort itself says nothing of what to do next.
+fn abort(at: &str) -> ! {
+    let next = match &*GOES_ON.lock().unwrap_or_else(PoisonError::into_inner) {
+        Some(command) => format!("go on with `{command}`"),
+        None => "start the program again to go on".to_owned(),
+    };
+    // Whoever closed stderr does not want to know.
+    let _ = writeln!(std::io::stderr(), "crashed at {at}, as it was told to; {next}");
+    std::process::abort()
 }
 
 fn from_environment() -> Option<Faults> {
@@ -97,16 +115,12 @@ fn from_environment() -> Option<Faults> {
     Some(Faults { armed, passed: AtomicU64::new(0), matched: AtomicU64::new(0), trace })
 }
 
-/// Checks the text of a `--crash-at`.
+/// Reads what arms a point.
 ///
 /// # Errors
 ///
 /// Says what it has to look like.
-pub fn check(text: &str) -> Result<(), String> {
-    parse(text).map(|_| ())
-}
-
-fn parse(text: &str) -> Result<Armed, String> {
+pub(crate) fn parse(text: &str) -> Result<Armed, String> {
     let points = Point::ALL.map(Point::as_str).join(", ");
     let fault = || format!("`{text}` is no fault point; write TOOL:POINT, with POINT one of {points}");
     if let Some(number) = text.strip_prefix('#') {
@@ -116,10 +130,10 @@ fn parse(text: &str) -> Result<Armed, String> {
     let (Some(tool), Some(point), nth, None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
         return Err(fault());
     };
-    let known = Point::ALL.iter().any(|known| known.as_str() == point);
+    let point = Point::ALL.into_iter().find(|known| known.as_str() == point).filter(|_| !tool.is_empty());
     let nth = nth.map_or(Some(1), |nth| nth.parse().ok().filter(|nth| *nth > 0));
-    match (known && !tool.is_empty(), nth) {
-        (true, Some(nth)) => Ok(Armed::Named { tool: tool.to_owned(), point: point.to_owned(), nth }),
+    match (point, nth) {
+        (Some(point), Some(nth)) => Ok(Armed::Named { tool: tool.to_owned(), point, nth }),
         _ => Err(fault()),
     }
 }
@@ -131,7 +145,7 @@ mod tests {
     #[test]
     fn fault_points_are_named_or_refused() {
         assert_eq!(parse("#7"), Ok(Armed::Nth(7)));
-        let named = |nth| Armed::Named { tool: "publish".to_owned(), point: "applied".to_owned(), nth };
+        let named = |nth| Armed::Named { tool: "publish".to_owned(), point: Point::Applied, nth };
         assert_eq!(parse("publish:applied"), Ok(named(1)));
         assert_eq!(parse("publish:applied:3"), Ok(named(3)));
         for bad in ["", "publish", "publish:", ":applied", "publish:later", "publish:applied:0", "a:applied:1:2", "#x"]

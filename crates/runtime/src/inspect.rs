@@ -2,16 +2,17 @@
 //!
 //! - `opened`: a run with its definition and texts.
 //! - [`effects`]: every effect, its attempts and what is known of it.
-//! - [`mod@verify`]: does the journal still say what it said?
+//! - [`mod@verify`]: do the journal and the tables beside it still say what they said?
 
 mod effects;
 mod opened;
 pub mod verify;
 
+use lodestep_core::checkpoint::Tally;
 use lodestep_core::event::{Event, Resolution};
 use lodestep_core::rules::decide::Prior;
-use lodestep_core::{Digest, Ordinal, Result, Stored};
-use lodestep_store::{JournalRow, RunRef, Store};
+use lodestep_core::{Error, Ordinal, Result, Stored};
+use lodestep_store::{EffectRow, JournalRow, Replay, RunRef, Store};
 
 pub use effects::{Effect, EffectAttempt, effects};
 pub use opened::{Opened, open};
@@ -42,13 +43,41 @@ pub(crate) async fn walk(
     }
 }
 
-/// The outcome of a finished effect that has left the checkpoint, if it was done.
-pub(crate) async fn prior(runtime: &Runtime, run: &RunRef, same: &Digest) -> Result<Option<Prior>> {
+/// A journal folded again, up to a transition.
+pub(crate) async fn replay(store: &dyn Store, run: &RunRef, until: u64) -> Result<Replay> {
+    let mut replay = Replay::default();
+    walk(store, run, 1, |row| {
+        let goes_on = row.seq <= until;
+        if goes_on {
+            replay.take_in(&row.envelope)?;
+        }
+        Ok(goes_on)
+    })
+    .await?;
+    Ok(replay)
+}
+
+/// A run's index of effects, if it agrees with the tally that the checkpoint keeps of it.
+pub(crate) async fn sound_index(store: &dyn Store, run: &RunRef, log: &Tally) -> Result<Option<Vec<EffectRow>>> {
+    let rows = store.effects(run, None).await?;
+    let mut found = Tally::default();
+    for row in &rows {
+        found.add_effect(row.ordinal, &row.same, row.seq);
+    }
+    Ok((found == *log).then_some(rows))
+}
+
+/// The outcome of the newest of these effects, which have left the checkpoint, that was done.
+pub(crate) async fn prior(runtime: &Runtime, run: &RunRef, effects: Vec<EffectRow>) -> Result<Option<Prior>> {
     let store = runtime.store.as_ref();
-    for effect in store.effects(run, same).await?.into_iter().rev() {
-        let mut done: Option<Stored> = None;
+    for effect in effects.into_iter().rev() {
+        let (mut done, mut began): (Option<Stored>, bool) = (None, false);
         walk(store, run, effect.seq, |row| {
             let envelope = lodestep_core::event::Envelope::from_bytes(&row.envelope)?;
+            began |= row.seq == effect.seq && envelope.events.iter().any(|event| begins(event, effect.ordinal));
+            if !began {
+                return Err(misled(run, &effect));
+            }
             for event in &envelope.events {
                 match outcome_in(event, effect.ordinal) {
                     Outcome::Done(result) => done = Some(Stored::at(result, row.seq)),
@@ -59,12 +88,32 @@ pub(crate) async fn prior(runtime: &Runtime, run: &RunRef, same: &Digest) -> Res
             Ok(done.is_none())
         })
         .await?;
+        if !began {
+            return Err(misled(run, &effect));
+        }
         if let Some(stored) = done {
             let result = runtime.value(run, stored).await?;
             return Ok(Some(Prior { ordinal: effect.ordinal, result }));
         }
     }
     Ok(None)
+}
+
+/// Is this the first intent of that action?
+fn begins(event: &Event, ordinal: Ordinal) -> bool {
+    matches!(event, Event::AttemptStarted(started) if started.ordinal == ordinal && started.attempt == 1)
+}
+
+fn misled(run: &RunRef, effect: &EffectRow) -> Error {
+    let run = &run.key.run;
+    Error::new(
+        "store.corrupt",
+        format!(
+            "run {run} is damaged: its index of effects says that action {} began with transition {}, and it did not",
+            effect.ordinal, effect.seq
+        ),
+        format!("`lodestep verify {run}` says what is damaged"),
+    )
 }
 
 enum Outcome {

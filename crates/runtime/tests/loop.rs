@@ -7,7 +7,7 @@ use lodestep::core::effect::Class;
 use lodestep::core::event::Ending;
 use lodestep::core::rules::inbox::{Verdict, Word};
 use lodestep::core::rules::standing::{Status, standing};
-use serde_json::json;
+use serde_json::{Value, json};
 use support::*;
 
 #[tokio::test]
@@ -57,4 +57,31 @@ async fn apr_01_nothing_before_an_approval_is_done_again() {
     let end = settle(&runtime, &run).await;
     assert_eq!(standing(&end).status, Status::Completed);
     assert_eq!(ledger.counts(), [("a".into(), 1), ("b".into(), 1), ("c".into(), 1)].into());
+}
+
+#[tokio::test]
+async fn g04_an_effect_that_left_the_checkpoint_in_the_same_claim_is_not_sent_again() {
+    let clock = still_clock();
+    let ledger = Ledger::default();
+    let pay = |n: u64| says(&[("pay", json!({ "n": n }))]);
+    let mut replies = vec![pay(1)];
+    // Reads push each payment out of the two that are kept in full.
+    let mut read = 0;
+    let mut reads = |replies: &mut Vec<Value>| {
+        for _ in 0..3 {
+            read += 1;
+            replies.push(says(&[("look", json!({ "n": read }))]));
+        }
+    };
+    reads(&mut replies);
+    replies.push(pay(2));
+    reads(&mut replies);
+    replies.extend([pay(2), pay(1), says(&[("finish", json!({"summary": "done"}))])]);
+    let mut definition = agent(vec![tool("pay", Class::Unsafe), tool("look", Class::Read)], &[]);
+    definition.limits.recent_actions = 2;
+    let runtime = in_memory(&clock, functions(&ledger, &["pay", "look"]), script(Value::Array(replies)));
+    let run = start(&runtime, definition).await;
+    let state = settle(&runtime, &run).await;
+    assert_eq!(standing(&state).status, Status::Completed);
+    assert_eq!(ledger.keys("pay").len(), 2, "each was paid once");
 }

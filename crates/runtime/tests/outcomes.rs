@@ -3,13 +3,14 @@
 mod support;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lodestep::core::checkpoint::{ActionState, Checkpoint, How, Phase};
 use lodestep::core::effect::Class;
 use lodestep::core::event::Ending;
 use lodestep::core::rules::inbox::{Became, Verdict, Word};
 use lodestep::core::rules::standing::{Status, standing};
-use lodestep::core::{Ordinal, RunKey};
+use lodestep::core::{Digest, Ordinal, RunKey};
 use lodestep::inspect;
 use lodestep::tools::{Functions, ToolError};
 use serde_json::json;
@@ -59,7 +60,7 @@ async fn tol_01_each_of_several_calls_has_its_own_outcome() {
     // The one that hangs is tried three times, with pauses between.
     let mut end = settle(&runtime, &run).await;
     while standing(&end).status == Status::Waiting {
-        tokio::time::advance(std::time::Duration::from_secs(2)).await;
+        tokio::time::advance(Duration::from_secs(2)).await;
         end = settle(&runtime, &run).await;
     }
     assert!(matches!(end.phase, Phase::Ended { ending: Ending::Completed, .. }), "{:?}", end.phase);
@@ -83,7 +84,7 @@ async fn eff_02_a_timeout_of_an_effect_is_a_doubt_and_not_a_failure() {
         let run = start(&runtime, agent(vec![tool("pay", class)], &[])).await;
         let mut state = settle(&runtime, &run).await;
         while standing(&state).status == Status::Waiting {
-            tokio::time::advance(std::time::Duration::from_secs(2)).await;
+            tokio::time::advance(Duration::from_secs(2)).await;
             state = settle(&runtime, &run).await;
         }
         assert_eq!(standing(&state).status, Status::InDoubt, "{class}");
@@ -119,7 +120,7 @@ async fn eff_02_what_was_not_sent_is_tried_again() {
     let runtime = in_memory(&test_time(), functions, model);
     let run = start(&runtime, agent(vec![tool("mail", Class::Unsafe)], &[])).await;
     assert_eq!(standing(&settle(&runtime, &run).await).status, Status::Waiting);
-    tokio::time::advance(std::time::Duration::from_secs(2)).await;
+    tokio::time::advance(Duration::from_secs(2)).await;
     assert_eq!(standing(&settle(&runtime, &run).await).status, Status::Completed);
     assert_eq!(ledger.counts(), [("mail".into(), 1)].into());
 }
@@ -166,8 +167,56 @@ async fn apr_06_nothing_is_sent_after_a_cancel_and_late_words_are_refused() {
     assert!(ledger.counts().is_empty());
 }
 
+/// Lets every request that a run opens be denied, or expire where requests do; the name of its first one.
+async fn end_without_an_approval(runtime: &lodestep::Runtime, run: &RunKey, expires_ms: Option<u64>) -> Digest {
+    let mut first = None;
+    loop {
+        settle(runtime, run).await;
+        let requests = runtime.store().open_requests("default", 100).await.expect("listed");
+        match (requests.first(), expires_ms) {
+            (None, _) => return first.expect("it asked"),
+            (Some(_), Some(expires_ms)) => tokio::time::advance(Duration::from_millis(expires_ms)).await,
+            (Some(_), None) => {
+                for request in &requests {
+                    let deny = Word::Deny { request: request.name, reason: String::new() };
+                    assert_eq!(runtime.send(run, "ada", deny).await.expect("sent"), Verdict::Accepted);
+                }
+            }
+        }
+        first.get_or_insert(requests[0].name);
+    }
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_cancel_waits_for_what_was_sent_and_tells_the_truth() {
+async fn apr_06_an_approval_for_a_run_that_ended_another_way_says_how_it_ended() {
+    // One more than a run remembers, in two decisions.
+    let many: &[u32] = &[lodestep::core::checkpoint::CLOSED_REQUESTS as u32, 1];
+    for (expires_ms, decisions, code, happened) in [
+        (None, [1].as_slice(), "request.decided", "it was denied by ada, and its run has completed"),
+        (Some(1_000), &[1], "request.expired", "it expired, and its run has completed"),
+        (None, many, "request.over", "its run has completed"),
+    ] {
+        let ledger = Ledger::default();
+        let calls =
+            |count: u32| (0..count).map(|n| ("pay", json!({"n": n, "text": count.to_string()}))).collect::<Vec<_>>();
+        let mut replies: Vec<_> = decisions.iter().map(|count| says(&calls(*count))).collect();
+        replies.push(says(&[("finish", json!({}))]));
+        let runtime = in_memory(&test_time(), functions(&ledger, &["pay"]), script(json!(replies)));
+        let mut definition = agent(vec![tool("pay", Class::Unsafe)], &["pay"]);
+        definition.policy[0].expires_ms = expires_ms;
+        let run = start(&runtime, definition).await;
+        let request = end_without_an_approval(&runtime, &run, expires_ms).await;
+        let late = runtime.send(&run, "bob", Word::Approve { request }).await.expect("sent");
+        let Verdict::Refused(error) = late else { panic!("{late:?}") };
+        assert_eq!(error.code(), code);
+        assert!(error.what().ends_with(happened), "{error}");
+        assert_eq!(standing(&settle(&runtime, &run).await).status, Status::Completed);
+        assert!(ledger.counts().is_empty(), "{code}");
+    }
+}
+
+/// A run whose `mail` was sent, and is cancelled while it works: its end, and how long that took in its own time.
+async fn cancelled_under_way(class: Class, takes_ms: u64) -> (Checkpoint, Ledger, u128) {
     let ledger = Ledger::default();
     let applied = ledger.clone();
     let mut functions = Functions::default();
@@ -177,22 +226,46 @@ async fn a_cancel_waits_for_what_was_sent_and_tells_the_truth() {
         let (ledger, sent) = (applied.clone(), sent.lock().expect("sound").take());
         async move {
             sent.map(|sent| sent.send(()));
-            let _ = tokio::time::timeout(std::time::Duration::from_secs(3), std::future::pending::<()>()).await;
+            let _ = tokio::time::timeout(Duration::from_millis(takes_ms), std::future::pending::<()>()).await;
             ledger.apply("mail", &call);
             Ok::<_, ToolError>(b"sent".to_vec())
         }
     });
     let model = script(json!([says(&[("mail", json!({}))]), says(&[("finish", json!({}))])]));
     let runtime = in_memory(&test_time(), functions, model);
-    let run = start(&runtime, agent(vec![tool("mail", Class::Unsafe)], &[])).await;
+    let mail = lodestep::core::definition::ToolDefinition { timeout_ms: 60_000, ..tool("mail", class) };
+    let run = start(&runtime, agent(vec![mail], &[])).await;
+    let since = tokio::time::Instant::now();
     let cancelling = async {
         was_sent.await.expect("sent");
         runtime.send(&run, "ada", Word::Cancel { reason: String::new() }).await.expect("said")
     };
     let (end, verdict) = tokio::join!(settle(&runtime, &run), cancelling);
     assert_eq!(verdict, Verdict::Accepted);
-    assert_eq!(standing(&end).status, Status::Cancelled);
-    assert_eq!(how(&end, 1), How::Done, "what happened is recorded as what happened");
-    assert_eq!(ledger.counts(), [("mail".into(), 1)].into());
     assert!(!end.pending.values().any(|action| matches!(action.state, ActionState::Open { .. })));
+    (end, ledger, since.elapsed().as_millis())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_waits_for_what_was_sent_and_tells_the_truth() {
+    for class in [Class::Unsafe, Class::Idempotent, Class::Read] {
+        let (end, ledger, _) = cancelled_under_way(class, 3_000).await;
+        assert_eq!(standing(&end).status, Status::Cancelled, "{class}");
+        assert_eq!(how(&end, 1), How::Done, "{class}: what happened is recorded as what happened");
+        assert_eq!(ledger.counts(), [("mail".into(), 1)].into(), "{class}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_cancel_s_grace_what_is_under_way_is_stopped() {
+    for class in [Class::Unsafe, Class::Idempotent, Class::Read] {
+        let (end, ledger, took_ms) = cancelled_under_way(class, 50_000).await;
+        assert!((10_000..20_000).contains(&took_ms), "{class}: {took_ms} ms");
+        assert!(ledger.counts().is_empty(), "{class}: it was stopped");
+        assert!(matches!(end.phase, Phase::Ended { ending: Ending::Cancelled, .. }), "{class}: {:?}", end.phase);
+        let doubt = end.pending.get(&Ordinal(1)).map(|action| matches!(action.state, ActionState::Doubt { .. }));
+        let withdrawn = end.settled(Ordinal(1)).map(|settled| settled.how == How::Withdrawn);
+        let expected = if class == Class::Unsafe { (Some(true), None) } else { (None, Some(true)) };
+        assert_eq!((doubt, withdrawn), expected, "{class}: the truth about it");
+    }
 }

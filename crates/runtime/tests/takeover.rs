@@ -4,8 +4,9 @@ mod support;
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
-use lodestep::core::checkpoint::Checkpoint;
+use lodestep::core::checkpoint::{Checkpoint, How};
 use lodestep::core::effect::Class;
 use lodestep::core::rules::inbox::{Became, Verdict, Word};
 use lodestep::core::rules::standing::{Status, standing};
@@ -82,6 +83,79 @@ async fn eff_01_an_unsafe_effect_is_never_sent_again_by_the_machine() {
 async fn eff_01_a_read_is_done_again_without_a_word() {
     let (_, _, _, end) = killed_after_apply(Class::Read).await;
     assert_eq!(standing(&end).status, Status::Completed);
+}
+
+/// Tells of each outcome once it is stored.
+struct Outcomes(mpsc::UnboundedSender<Ordinal>);
+
+impl Observer for Outcomes {
+    fn committed(&self, _: &RunKey, events: &[Event], _: &[Vec<u8>], _: &Checkpoint) {
+        for event in events {
+            if let Event::ActionFinished(finished) = event {
+                self.0.send(finished.ordinal).expect("the test listens");
+            }
+        }
+    }
+}
+
+/// `ok` applies and `refuse` says no, both at once; `slow` and `look` answer only when told. Each notes that it was sent.
+fn two_of_four_answer(sent: &Ledger, paid: &Ledger, all_answer: bool) -> Functions {
+    let mut functions = functions(sent, &["ok"]);
+    let note = sent.clone();
+    functions.add("refuse", move |call| {
+        note.apply("refuse", &call);
+        std::future::ready(Err(ToolError::Rejected("no".to_owned())))
+    });
+    for name in ["slow", "look"] {
+        let (sent, paid) = (sent.clone(), paid.clone());
+        functions.add(name, move |call| {
+            sent.apply(name, &call);
+            // A receiver that knows the key applies it once.
+            if !paid.keys(name).contains(&call.key) {
+                paid.apply(name, &call);
+            }
+            async move {
+                if !all_answer {
+                    std::future::pending::<()>().await;
+                }
+                Ok::<_, ToolError>(b"late".to_vec())
+            }
+        });
+    }
+    functions
+}
+
+#[tokio::test(start_paused = true)]
+async fn tol_01_a_kill_behind_two_of_four_outcomes_sends_only_the_other_two_again() {
+    let clock: Arc<dyn Clock> = test_time();
+    let store = Arc::new(MemoryStore::new(clock.clone()));
+    let (sent, paid) = (Ledger::default(), Ledger::default());
+    let calls = ["ok", "refuse", "slow", "look"].map(|name| (name, json!({"n": 1})));
+    let model = || script(json!([says(&calls), says(&[("finish", json!({}))])]));
+    let first = over(store.clone(), clock.clone(), two_of_four_answer(&sent, &paid, false), model());
+    let tools = [("ok", Class::Unsafe), ("refuse", Class::Unsafe), ("slow", Class::Keyed), ("look", Class::Read)];
+    let run = start(&first, agent(tools.map(|(name, class)| tool(name, class)).into(), &[])).await;
+    let (stored, mut was_stored) = mpsc::unbounded_channel();
+    let worker = tokio::spawn(async move { first.work(Arc::new(Outcomes(stored)), &Shutdown::default()).await });
+    for number in ["first", "second"] {
+        // The siblings are under way for ten seconds: an outcome that waits for them comes too late.
+        let outcome = tokio::time::timeout(Duration::from_secs(5), was_stored.recv()).await;
+        assert!(outcome.is_ok(), "the {number} outcome was not stored by itself");
+    }
+    let holder = store.list("default", &Default::default()).await.expect("listed")[0].holder.clone().expect("held");
+    worker.abort();
+    store.kill(&holder);
+    let times = |ok, refuse, slow, look| {
+        [("ok", ok), ("refuse", refuse), ("slow", slow), ("look", look)].map(|(name, n)| (name.to_owned(), n)).into()
+    };
+    assert_eq!(sent.counts(), times(1, 1, 1, 1), "all four were under way");
+    let second = over(store, clock, two_of_four_answer(&sent, &paid, true), model());
+    let end = settle(&second, &run).await;
+    assert_eq!(standing(&end).status, Status::Completed);
+    assert_eq!(sent.counts(), times(1, 1, 2, 2), "only those without an outcome are sent again");
+    assert_eq!(paid.keys("slow").len(), 1, "under the key that the receiver knows");
+    let how = [1, 2, 3, 4].map(|ordinal| end.settled(Ordinal(ordinal)).expect("settled").how);
+    assert_eq!(how, [How::Done, How::Failed, How::Done, How::Done]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -181,4 +255,29 @@ async fn a_damaged_value_stops_the_run_by_name_and_nothing_is_sent_again() {
     let lodestep::core::checkpoint::Phase::Stopped { text, .. } = &opened.checkpoint.phase else { panic!("stopped") };
     assert!(opened.text(text).contains("damaged"), "{}", opened.text(text));
     assert_eq!(opened.row.crashes, 0, "no worker crashed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn apr_03_arguments_that_changed_under_their_approval_are_not_sent() {
+    let clock: Arc<dyn Clock> = test_time();
+    let store = Arc::new(MemoryStore::new(clock.clone()));
+    let ledger = Ledger::default();
+    let model = script(json!([says(&[("pay", json!({"n": 10}))]), says(&[("finish", json!({}))])]));
+    let runtime = over(store.clone(), clock, functions(&ledger, &["pay"]), model);
+    let run = start(&runtime, agent(vec![tool("pay", Class::Unsafe)], &["pay"])).await;
+    let waiting = settle(&runtime, &run).await;
+    let request = store.open_requests("default", 1).await.expect("listed")[0].name;
+    assert_eq!(runtime.send(&run, "ada", Word::Approve { request }).await.expect("sent"), Verdict::Accepted);
+    assert!(store.damage_value(&waiting.pending[&Ordinal(1)].arguments.digest));
+    let mut end = settle(&runtime, &run).await;
+    while standing(&end).status == Status::Waiting {
+        tokio::time::advance(Duration::from_secs(2)).await;
+        end = settle(&runtime, &run).await;
+    }
+    assert!(ledger.counts().is_empty(), "neither the approved arguments nor others");
+    let settled = end.settled(Ordinal(1)).expect("settled");
+    let opened = lodestep::inspect::open(store.as_ref(), &run).await.expect("it can be looked at");
+    assert_eq!(settled.how, How::Failed);
+    assert!(opened.text(&settled.result).contains("damaged"), "{}", opened.text(&settled.result));
+    assert_eq!(standing(&end).status, Status::Quarantined, "and the model is not asked to go on");
 }

@@ -7,6 +7,8 @@
 //!
 //! - [`store`]: the trait; what is true after Ok, after Err and after a crash.
 //! - [`rows`]: what a transition means for the tables beside the journal.
+//! - [`replay`]: a journal folded again, with what a store would have written beside it.
+//! - `held`: words to a run whose store was put back, or that can't be read.
 //! - [`loaded`]: a run as it is read back: a snapshot and a bounded tail.
 //! - [`clock`]: wall time and boot time, injected.
 //! - [`changes`]: how waiting workers learn that something may have changed.
@@ -18,9 +20,11 @@
 pub mod changes;
 pub mod clock;
 pub mod conformance;
+mod held;
 pub mod loaded;
 pub mod memory;
 mod refusals;
+pub mod replay;
 pub mod retention;
 pub mod rows;
 pub mod sqlite;
@@ -30,6 +34,7 @@ pub use changes::Changes;
 pub use clock::{Clock, SettableClock, SystemClock};
 pub use loaded::Loaded;
 pub use memory::MemoryStore;
-pub use sqlite::SqliteStore;
+pub use replay::Replay;
+pub use sqlite::{APPLICATION_ID, STORE_FOLDER, SqliteStore};
 
 pub use store::*;

@@ -2,8 +2,8 @@
 
 use lodestep_core::checkpoint::Checkpoint;
 use lodestep_core::event::{Ending, Event, Gate};
-use lodestep_core::rules::standing::{Reason, Standing};
-use lodestep_core::{Digest, Ordinal, Stored, Transition};
+use lodestep_core::rules::standing::{Reason, Standing, Status};
+use lodestep_core::{Digest, Labels, Ordinal, Stored, Timestamp, Transition};
 
 use crate::store::{ArtifactRow, EffectRow};
 
@@ -25,15 +25,14 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Draws the rows from a transition.
-    pub fn of(transition: &Transition) -> Self {
+    /// Draws the rows from a transition: its events, and the state after it.
+    pub fn of(events: &[Event], after: &Checkpoint) -> Self {
         let mut rows = Self::default();
-        let after = &transition.checkpoint;
-        for event in &transition.events {
+        for event in events {
             rows.add(event, after);
         }
-        let closed = after.closed_requests.iter().rev().take(transition.events.len());
-        let settled_now = |ordinal: Ordinal| closes(&transition.events, ordinal);
+        let closed = after.closed_requests.iter().rev().take(events.len());
+        let settled_now = |ordinal: Ordinal| closes(events, ordinal);
         rows.closed.extend(closed.filter(|closed| settled_now(closed.ordinal)).map(|closed| closed.name));
         rows
     }
@@ -65,6 +64,83 @@ impl Rows {
     }
 }
 
+/// The labels that a run's first transition gives it.
+pub fn labels_of(first: &Transition) -> Labels {
+    match first.events.first() {
+        Some(Event::RunStarted(started)) => started.labels.clone().unwrap_or_default(),
+        _ => Labels::new(),
+    }
+}
+
+/// What stands beside a run's journal after some of its transitions, oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tables {
+    /// Effects with an intent.
+    pub effects: Vec<EffectRow>,
+    /// Every version of every artifact.
+    pub artifacts: Vec<ArtifactRow>,
+    /// Questions to people.
+    pub requests: Vec<Asked>,
+}
+
+/// A request of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// Its name.
+    pub name: Digest,
+    /// The action.
+    pub ordinal: Ordinal,
+    /// Is it open?
+    pub open: bool,
+}
+
+impl Tables {
+    /// Adds and changes the rows of a transition.
+    pub fn take_in(&mut self, rows: Rows) {
+        self.effects.extend(rows.effects);
+        self.artifacts.extend(rows.artifacts);
+        for (name, ordinal) in rows.opened {
+            match self.requests.iter_mut().find(|asked| asked.name == name) {
+                Some(again) => again.open = true,
+                None => self.requests.push(Asked { name, ordinal, open: true }),
+            }
+        }
+        let closed = self.requests.iter_mut().filter(|asked| rows.closed.contains(&asked.name));
+        closed.for_each(|asked| asked.open = false);
+    }
+}
+
+/// What a transition says in a run's head.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// The transition.
+    pub seq: u64,
+    /// The head of the chain.
+    pub digest: Digest,
+    /// The status.
+    pub status: Status,
+    /// Why, in a few words.
+    pub why: String,
+    /// The position of the last message that was read.
+    pub inbox_read: u64,
+    /// The journal time.
+    pub updated_at: Timestamp,
+}
+
+impl Head {
+    /// Draws the head from the state after a transition and where the run stands in it.
+    pub fn of(after: &Checkpoint, standing: &Standing) -> Self {
+        Self {
+            seq: after.seq,
+            digest: after.head,
+            status: standing.status,
+            why: why(standing),
+            inbox_read: after.inbox,
+            updated_at: after.at,
+        }
+    }
+}
+
 /// Does one of these events close a request of that action?
 fn closes(events: &[Event], ordinal: Ordinal) -> bool {
     events.iter().any(|event| match event {
@@ -91,7 +167,7 @@ fn reason_words(reason: &Reason) -> String {
         Reason::Retry { action, at } => format!("retry of action {action} at {at}"),
         Reason::Provider { at } => format!("provider until {at}"),
         Reason::Doubt { action } => format!("action {action}"),
-        Reason::Stopped { why } => format!("{why:?}").to_lowercase(),
+        Reason::Stopped { why } => why.as_str().to_owned(),
         Reason::Cancelling => "cancelling".to_owned(),
     }
 }

@@ -12,10 +12,11 @@ use lodestep_core::context::Blobs;
 use lodestep_core::event::FORMAT;
 use lodestep_core::rules::inbox::{Message, Verdict};
 use lodestep_core::rules::standing::{Standing, Status};
-use lodestep_core::{Digest, Ordinal, Result, RunKey, Stored, Timestamp, Transition, ValueRef};
+use lodestep_core::{Digest, Labels, Ordinal, Result, RunKey, Stored, Timestamp, Transition, ValueRef};
 use tokio::sync::watch;
 
 use crate::loaded::Loaded;
+use crate::rows::Tables;
 
 /// The future that a store's methods return.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
@@ -87,6 +88,8 @@ pub struct Claim {
     pub epoch: u64,
     /// Claims since the last committed outcome that did not end in a release, this one not counted.
     pub crashes: u32,
+    /// Was the store put back to an older copy, and the run does not know it yet? Its next transition has to say so.
+    pub rewound: bool,
     /// When the last worker that did something died: the file on which its tools' holders keep a lock while they live.
     /// `None` when none of them can live any more.
     pub left_tools: Option<PathBuf>,
@@ -100,7 +103,7 @@ pub struct Commit {
     /// The claim's epoch.
     pub epoch: u64,
     /// The transition. Values above the inline bound are files already.
-    pub transition: Transition,
+    pub transition: Arc<Transition>,
     /// The raw reply that it took in: evidence for people, never needed.
     pub transcript: Option<Vec<u8>>,
     /// Where the run stands after it.
@@ -118,6 +121,15 @@ pub struct Committed {
     pub inbox: u64,
 }
 
+/// What a store knows of a run that its journal does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// The store was put back to an older copy: the run's next transition begins with a stop for it.
+    Rewound,
+    /// Something that every transition needs can't be read: no worker gets it before it is released.
+    Undecodable,
+}
+
 /// One run, as a listing shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRow {
@@ -129,6 +141,8 @@ pub struct RunRow {
     pub definition: Digest,
     /// The digest of its inputs.
     pub inputs: Digest,
+    /// What people find it by.
+    pub labels: Labels,
     /// Its status at the last commit.
     pub status: Status,
     /// Why, in a few words; empty when it is ready or over.
@@ -151,6 +165,49 @@ pub struct RunRow {
     pub updated_at: Timestamp,
     /// The position of the newest message in the inbox.
     pub inbox: u64,
+    /// What its journal does not say yet.
+    pub hold: Option<Hold>,
+}
+
+/// Everything that stands beside a run's journal, as it was stored: to be compared with what the journal gives.
+#[derive(Clone, Debug)]
+pub struct Beside {
+    /// Its row.
+    pub row: RunRow,
+    /// The id by which it is found.
+    pub found_as: String,
+    /// The namespace under which it is listed.
+    pub listed_in: String,
+    /// The position of the last message that was read.
+    pub inbox_read: u64,
+    /// The position of the newest cancel.
+    pub cancel_at: Option<u64>,
+    /// Is its holder, if it has one, a worker that the store knows?
+    pub holder_is_known: bool,
+    /// Effects and artifacts. Requests are found by their names.
+    pub tables: Tables,
+    /// Every message that it was ever sent, oldest first.
+    pub letters: Vec<Letter>,
+}
+
+/// A message, as it is stored.
+#[derive(Clone, Debug)]
+pub struct Letter {
+    /// Its place in the inbox.
+    pub position: u64,
+    /// Its id.
+    pub id: String,
+    /// What it says, if that can be read.
+    pub message: Result<Message>,
+}
+
+/// Every run, and what belongs to none.
+#[derive(Clone, Debug, Default)]
+pub struct Audit {
+    /// Every run of every namespace, whether or not a listing shows it; oldest first.
+    pub runs: Vec<RunRef>,
+    /// Rows that belong to no run, or that hide one, in words.
+    pub strays: Vec<String>,
 }
 
 /// Which runs a listing shows.
@@ -160,8 +217,22 @@ pub struct Filter {
     pub statuses: Vec<Status>,
     /// Only this agent's.
     pub agent: Option<String>,
+    /// Only runs with each of these labels, name and value.
+    pub labels: Vec<(String, String)>,
+    /// Only runs that began then or later.
+    pub since: Option<Timestamp>,
     /// At most so many; newest first.
     pub limit: Option<usize>,
+}
+
+impl Filter {
+    /// Does it show this run? The limit is another matter.
+    pub fn takes(&self, row: &RunRow) -> bool {
+        (self.statuses.is_empty() || self.statuses.contains(&row.status))
+            && self.agent.as_ref().is_none_or(|agent| *agent == row.agent)
+            && self.labels.iter().all(|(name, value)| row.labels.get(name) == Some(value))
+            && self.since.is_none_or(|since| row.started_at >= since)
+    }
 }
 
 /// One transition, as it is stored.
@@ -239,8 +310,17 @@ pub trait Store: Send + Sync {
     /// Ends a worker: what it still holds is due at once and counts as handed over.
     fn retire<'a>(&'a self, worker: &'a WorkerId) -> StoreFuture<'a, ()>;
 
+    /// Does this worker live, as far as can be seen without claiming? One that hangs does until its lease is taken.
+    /// A run whose holder does not is any worker's to claim.
+    fn is_alive(&self, worker: &WorkerId) -> bool;
+
     /// The file on which the holders of a worker's tools keep a shared lock while they live; `None` in memory.
     fn tools_lock(&self, worker: &WorkerId) -> Option<PathBuf>;
+
+    /// The files and folders that are this store's alone, absolute and without links: what tools are to be kept from.
+    ///
+    /// Some of them may not exist at a given moment. Empty for a store that has none on this machine.
+    fn own_paths(&self) -> Vec<PathBuf>;
 
     /// Starts a run: after Ok(New) it is durable and due. A crash leaves it whole or not there.
     ///
@@ -277,6 +357,14 @@ pub trait Store: Send + Sync {
     /// `lease.lost` as for a commit.
     fn release<'a>(&'a self, claim: &'a Claim, due: Option<Timestamp>, crashed: bool) -> StoreFuture<'a, ()>;
 
+    /// Gives a claim back and keeps the run from every worker until it is released: something that each transition
+    /// needs can't be read. Its status is quarantined from then on, for the reason given; the claim counts as no crash.
+    ///
+    /// # Errors
+    ///
+    /// `lease.lost` as for a commit.
+    fn hold<'a>(&'a self, claim: &'a Claim, why: &'a str) -> StoreFuture<'a, ()>;
+
     /// Reads a run: the newest snapshot, the transitions after it, and the unread messages, of one moment.
     ///
     /// # Errors
@@ -289,7 +377,8 @@ pub trait Store: Send + Sync {
 
     /// Judges a message against the run with all that is unread, and stores it if it counts, in one transaction.
     /// After Ok(Accepted) it is durable and the run is due. The same `id` with the same message is `AlreadyGiven`,
-    /// with another it is `Refused` as `message.id_reused`.
+    /// with another it is `Refused` as `message.id_reused`. A run that is held because it can't be read takes a release
+    /// or a cancel once it can be read again; the release ends the hold and is not stored.
     ///
     /// # Errors
     ///
@@ -306,8 +395,12 @@ pub trait Store: Send + Sync {
     /// `store.value_damaged` names the digest of a value whose bytes are not what they were.
     fn values<'a>(&'a self, run: &'a RunRef, wanted: &'a [Stored]) -> StoreFuture<'a, Blobs>;
 
-    /// Lists runs, newest first.
+    /// Lists runs, newest first. It goes by an index for any filter, but looks through what the index gives: of two
+    /// filters that each fit many runs and rarely the same, that is many.
     fn list<'a>(&'a self, namespace: &'a str, filter: &'a Filter) -> StoreFuture<'a, Vec<RunRow>>;
+
+    /// How many runs a filter shows, its limit left aside; where there are more than `most`, more than `most`.
+    fn count<'a>(&'a self, namespace: &'a str, filter: &'a Filter, most: usize) -> StoreFuture<'a, usize>;
 
     /// The runs whose id ends with this text, at most so many; a whole id finds just that one.
     fn find<'a>(&'a self, namespace: &'a str, id_end: &'a str, limit: usize) -> StoreFuture<'a, Vec<RunRow>>;
@@ -324,11 +417,21 @@ pub trait Store: Send + Sync {
     /// The snapshots that are kept, oldest first: transition number and bytes.
     fn snapshots<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Vec<(u64, Vec<u8>)>>;
 
-    /// The effects of a run with this sameness, oldest first.
-    fn effects<'a>(&'a self, run: &'a RunRef, same: &'a Digest) -> StoreFuture<'a, Vec<EffectRow>>;
+    /// The effects of a run, oldest first: those with this sameness, or all.
+    fn effects<'a>(&'a self, run: &'a RunRef, same: Option<&'a Digest>) -> StoreFuture<'a, Vec<EffectRow>>;
 
     /// Every version of every artifact of a run, oldest first.
     fn artifacts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Vec<ArtifactRow>>;
+
+    /// Everything that stands beside a run's journal, of one moment.
+    fn beside<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Beside>;
+
+    /// Every run, and what belongs to none. Reads whole tables.
+    fn audit(&self) -> StoreFuture<'_, Audit>;
+
+    /// What is wrong with the store's own file, in words; empty when it is sound, or there is none. It changes nothing,
+    /// reads everything and takes as long; workers may go on meanwhile. What the runs say is not looked at.
+    fn integrity(&self) -> StoreFuture<'_, Vec<String>>;
 
     /// Empties the transcripts of a run; returns how many there were. Nothing needs them.
     fn forget_transcripts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, u64>;

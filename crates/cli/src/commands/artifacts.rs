@@ -9,8 +9,8 @@ use crate::app::App;
 
 /// Lists a run's artifacts, or prints one's bytes.
 pub async fn artifacts(app: &App, run: &str, name: Option<String>, version: Option<u32>) -> Result<u8> {
-    let runtime = app.open(false)?;
-    let row = runtime.find(run).await?;
+    let runtime = app.open_to_read()?;
+    let row = app.find(&runtime, run).await?;
     let rows = runtime.store().artifacts(&row.run).await?;
     let Some(name) = name else {
         let text: String = rows

@@ -8,8 +8,8 @@ use crate::app::App;
 
 /// Lists a run's effects.
 pub async fn effects(app: &App, run: &str) -> Result<u8> {
-    let runtime = app.open(false)?;
-    let row = runtime.find(run).await?;
+    let runtime = app.open_to_read()?;
+    let row = app.find(&runtime, run).await?;
     let effects = inspect::effects(runtime.store(), &row.run).await?;
     let mut text = String::new();
     for effect in &effects {

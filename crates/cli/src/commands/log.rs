@@ -9,8 +9,8 @@ use crate::text::line;
 
 /// Prints a run's events, one a line.
 pub async fn log(app: &App, run: &str, from: u64, limit: usize) -> Result<u8> {
-    let runtime = app.open(false)?;
-    let row = runtime.find(run).await?;
+    let runtime = app.open_to_read()?;
+    let row = app.find(&runtime, run).await?;
     for row in runtime.store().journal(&row.run, from, limit).await? {
         let envelope = Envelope::from_bytes(&row.envelope)?;
         for event in &envelope.events {

@@ -10,14 +10,16 @@ use lodestep::core::{Error, Result};
 use lodestep::store::{Filter, RunRow};
 
 use crate::app::App;
-use crate::commands::run::{exit_code, follow};
+use crate::bulk::Bulk;
+use crate::commands::run::{as_process, exit_code, follow};
+use crate::select;
 use crate::text::short_id;
 
 /// Goes on with one run, or with all.
 pub async fn resume(app: &App, run: Option<String>, all: bool, pace: Option<Duration>) -> Result<u8> {
     let runtime = app.open(false)?;
     let rows = match run {
-        Some(id_end) => vec![runtime.find(&id_end).await?],
+        Some(id_end) => vec![app.find(&runtime, &id_end).await?],
         None => unfinished(&runtime).await?,
     };
     match rows.as_slice() {
@@ -43,9 +45,15 @@ pub async fn resume(app: &App, run: Option<String>, all: bool, pace: Option<Dura
     }
 }
 
+/// Tells the stopped runs that filters choose to go on; whichever worker is there advances them.
+pub async fn resume_many(app: &App, named: bool, bulk: &Bulk) -> Result<u8> {
+    select::either(named, &bulk.selection, "run")?;
+    let runtime = app.open(false)?;
+    bulk.say_to_runs(app, &runtime, "resume", &[Status::Stopped], || Word::Resume, "resumed").await
+}
+
 async fn unfinished(runtime: &Runtime) -> Result<Vec<RunRow>> {
-    let statuses = Status::ALL.into_iter().filter(|status| !status.is_terminal()).collect();
-    let filter = Filter { statuses, agent: None, limit: Some(1_000) };
+    let filter = Filter { statuses: select::unfinished(), limit: Some(1_000), ..Filter::default() };
     runtime.store().list(DEFAULT_NAMESPACE, &filter).await
 }
 
@@ -61,6 +69,6 @@ async fn go_on(app: &App, runtime: &Runtime, row: &RunRow, pace: Option<Duration
             Verdict::Accepted | Verdict::AlreadyGiven(_) => {}
         }
     }
-    eprintln!("going on with {id} at step {}", row.seq);
+    eprintln!("going on with {id} at step {}{}", row.seq, as_process());
     follow(app, runtime, &row.run.key, pace).await
 }

@@ -1,16 +1,18 @@
 //! `run`: start an agent, or go on with its unfinished run; stay until it ends or needs what this terminal can't give.
 
+use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lodestep::core::ids::DEFAULT_NAMESPACE;
 use lodestep::core::json::canonical;
 use lodestep::core::rules::inbox::Verdict;
 use lodestep::core::rules::standing::{Reason, Standing, Status};
 use lodestep::core::{Digest, Error, Result, RunId, RunKey};
-use lodestep::store::{RunRow, Started};
+use lodestep::store::{Filter, RunRow, Started};
 use lodestep::worker::Shutdown;
 use lodestep::{Runtime, Start, agent::AgentFile, fault, inspect, secrets};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::args::RunArgs;
@@ -18,18 +20,20 @@ use crate::commands::show;
 use crate::following::{Following, ended_unseen};
 use crate::people;
 use crate::progress::Progress;
-use crate::text::{line, short_id};
+use crate::text::{line, quoted, short_id};
 
 /// Runs an agent file.
 pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
     let file = AgentFile::load(&args.file).map_err(Error::from)?;
     if let Some(point) = &args.crash_at {
-        fault::check(point).map_err(|fault| Error::new("usage.crash_at", fault, ""))?;
+        file.check_fault_point(point)?;
     }
     let here = std::env::current_dir().unwrap_or_default();
     let inputs = file.inputs(&args.input, &here)?;
     short_secrets(&file)?;
+    let folders = file.check_folders(&inputs);
     if args.check {
+        folders?;
         let tools: Vec<&str> = file.definition.tools.iter().map(|tool| tool.name.as_str()).collect();
         let text = format!("{}: ok. Agent {}, tools {}\n", args.file.display(), file.definition.name, tools.join(", "));
         app.say(
@@ -42,8 +46,14 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
         return crash_at(&point);
     }
     missing_secrets(&file)?;
-    let runtime = app.open(true)?;
+    fault::goes_on_with(same_command());
     let id = args.id.as_deref().map(RunId::parse).transpose()?;
+    if let Err(missing) = folders
+        && !is_under_way(app, &file.definition.name, &inputs, id.as_ref()).await?
+    {
+        return Err(missing);
+    }
+    let runtime = app.open(true)?;
     let join_unfinished = !args.new && id.is_none();
     let definition = file.definition.clone();
     let digest = definition.digest();
@@ -55,10 +65,11 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
             return follow(app, &runtime, &row.run.key, args.pace).await;
         }
     }
-    let started = runtime.start(Start { definition, inputs, id, join_unfinished }).await?;
+    let labels = args.labels.into_iter().collect();
+    let started = runtime.start(Start { definition, inputs, id, labels, join_unfinished }).await?;
     let key = match started {
         Started::New(run) => {
-            eprintln!("run {} started", short_id(run.key.run.as_str(), &[]));
+            eprintln!("run {} started{}", short_id(run.key.run.as_str(), &[]), as_process());
             run.key
         }
         Started::Existing(row) => going_on(&row, &digest, "--id names it"),
@@ -68,6 +79,21 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
         },
     };
     follow(app, &runtime, &key, args.pace).await
+}
+
+/// Is there a run that this command would go on with? It may have read its documents already.
+async fn is_under_way(app: &App, agent: &str, inputs: &Value, id: Option<&RunId>) -> Result<bool> {
+    if !app.store_path().exists() {
+        return Ok(false);
+    }
+    let filter = Filter { agent: Some(agent.to_owned()), ..Filter::default() };
+    let rows = app.open(false)?.store().list(DEFAULT_NAMESPACE, &filter).await?;
+    let inputs = Digest::of(&canonical(inputs));
+    let same = |row: &RunRow| match id {
+        Some(id) => row.run.key.run == *id,
+        None => !row.status.is_terminal(),
+    };
+    Ok(rows.iter().any(|row| row.inputs == inputs && same(row)))
 }
 
 /// The armed point is read from the environment, once: this process becomes one that has it.
@@ -85,6 +111,12 @@ fn crash_at(point: &str) -> Result<u8> {
     return Err(fault(std::os::unix::process::CommandExt::exec(&mut command)));
     #[cfg(not(unix))]
     return command.status().map_err(fault).map(|status| status.code().unwrap_or(1) as u8);
+}
+
+/// What was typed, without what would start another run.
+fn same_command() -> String {
+    let words = std::env::args().filter(|word| word != "--new").map(|word| quoted(&word));
+    words.collect::<Vec<_>>().join(" ")
 }
 
 fn missing_secrets(file: &AgentFile) -> Result<()> {
@@ -111,11 +143,16 @@ fn short_secrets(file: &AgentFile) -> Result<()> {
 
 fn going_on(row: &RunRow, digest: &Digest, other: &str) -> Arc<RunKey> {
     let id = short_id(row.run.key.run.as_str(), &[]);
-    eprintln!("going on with {id} at step {}; {other}", row.seq);
+    eprintln!("going on with {id} at step {}; {other}{}", row.seq, as_process());
     if row.definition != *digest {
         eprintln!("  the agent file has changed since; the run goes on with its own definition");
     }
     row.run.key.clone()
+}
+
+/// For a person who wants to try what a kill does.
+pub fn as_process() -> String {
+    if std::io::stderr().is_terminal() { format!("  (process {})", std::process::id()) } else { String::new() }
 }
 
 fn several(rows: &[RunRow]) -> Error {
@@ -133,6 +170,12 @@ pub async fn follow(app: &App, runtime: &Runtime, key: &RunKey, pace: Option<Dur
     let shutdown = interruptible();
     let observer = Arc::new(Progress::new(pace, false));
     let following = Following::mark(app, key.run.as_str());
+    app.speaks_of(key);
+    fault::goes_on_with(app.command(&format!("resume {}", short_id(key.run.as_str(), &[]))));
+    let before = inspect::open(runtime.store(), key).await?;
+    for action in before.checkpoint.pending.values() {
+        observer.know(key, action.ordinal, &action.tool, before.text(&action.arguments).as_bytes());
+    }
     loop {
         let stands = runtime.work_on(key, observer.clone(), &shutdown, is_enough).await?;
         let opened = inspect::open(runtime.store(), key).await?;
@@ -143,7 +186,7 @@ pub async fn follow(app: &App, runtime: &Runtime, key: &RunKey, pace: Option<Dur
             return Ok(130);
         }
         if stands.status == Status::Waiting
-            && let Some(word) = tokio::task::block_in_place(|| people::ask_here(&opened))
+            && let Some(word) = tokio::task::block_in_place(|| people::ask_here(app, &opened))
         {
             if let Verdict::Refused(error) = runtime.send(key, &app.by(), word).await? {
                 app.report(&error);
@@ -172,29 +215,60 @@ pub fn is_enough(stands: &Standing) -> bool {
 pub fn interruptible() -> Shutdown {
     let shutdown = Shutdown::default();
     let begun = shutdown.clone();
+    let mut signals = StopSignals::heard();
     tokio::spawn(async move {
-        stop_signal().await;
+        signals.next().await;
         eprintln!("\nstopping: what is under way may end, then the run is handed over (again: at once)");
         begun.begin();
-        stop_signal().await;
+        signals.next().await;
         std::process::exit(130);
     });
     shutdown
 }
 
-async fn stop_signal() {
-    #[cfg(unix)]
-    {
+/// Waits for Ctrl-C or SIGTERM.
+pub async fn stop_signal() {
+    StopSignals::heard().next().await;
+}
+
+/// Ctrl-C and SIGTERM, heard from one moment on: one that comes while the one before it is dealt with is not lost.
+#[cfg(unix)]
+struct StopSignals {
+    heard: Vec<tokio::signal::unix::Signal>,
+}
+
+#[cfg(unix)]
+impl StopSignals {
+    /// Listens from now on. What the system does not let it hear ends the process, as without it.
+    fn heard() -> Self {
         use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
-            }
-            return;
-        }
+        let kinds = [SignalKind::terminate(), SignalKind::interrupt()];
+        Self { heard: kinds.into_iter().filter_map(|kind| signal(kind).ok()).collect() }
     }
-    let _ = tokio::signal::ctrl_c().await;
+
+    /// The next of them.
+    async fn next(&mut self) {
+        std::future::poll_fn(|context| {
+            let came = self.heard.iter_mut().any(|signal| signal.poll_recv(context).is_ready());
+            if came { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+        })
+        .await;
+    }
+}
+
+/// Ctrl-C, where there are no signals.
+#[cfg(not(unix))]
+struct StopSignals;
+
+#[cfg(not(unix))]
+impl StopSignals {
+    fn heard() -> Self {
+        Self
+    }
+
+    async fn next(&mut self) {
+        let _ = tokio::signal::ctrl_c().await;
+    }
 }
 
 /// Says where a run stands; the exit code.
@@ -209,6 +283,7 @@ fn report(app: &App, opened: &inspect::Opened, stands: &Standing) -> u8 {
     if stands.status == Status::Waiting {
         app.print(&people::hints(app, opened));
     }
+    app.print(&people::doubts(app, opened));
     for name in opened.checkpoint.artifacts.keys().filter(|_| stands.status.is_terminal()) {
         app.print(&format!("  {}\n", line(&app.command(&format!("artifacts {id} {name}")), 200)));
     }

@@ -1,30 +1,41 @@
 //! `show`: a run's checkpoint, and what can be done now.
 
+use std::path::Path;
+
+use lodestep::Runtime;
 use lodestep::core::Result;
 use lodestep::core::checkpoint::{ActionState, How, Phase};
-use lodestep::core::event::{Evidence, Gate};
+use lodestep::core::definition::ToolKind;
+use lodestep::core::event::{Evidence, Gate, StopReason};
 use lodestep::core::reference::with_inputs;
-use lodestep::core::rules::completion::is_self_declared;
-use lodestep::core::rules::standing::Status;
+use lodestep::core::rules::completion::{Judge, judge};
+use lodestep::core::rules::standing::{Reason, Status};
 use lodestep::inspect::{self, Opened};
 use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::commands::ls;
 use crate::people;
-use crate::text::{line, short_id, visible};
+use crate::text::{block, line, short_id, visible};
+
+/// Of a longer text so many lines are shown; `--json` and `log` have it whole.
+const LINES: usize = 12;
 
 /// Shows a run.
 pub async fn show(app: &App, run: &str) -> Result<u8> {
-    let runtime = app.open(false)?;
-    let row = runtime.find(run).await?;
+    let runtime = app.open_to_read()?;
+    let row = app.find(&runtime, run).await?;
     let opened = inspect::open(runtime.store(), &row.run.key).await?;
+    let uncaged = uncaged(&runtime, &opened).await;
     if app.json {
-        app.print(&format!("{}\n", as_json(&opened)));
+        let mut shown = as_json(&opened);
+        shown["uncaged"] = json!(uncaged);
+        app.print(&format!("{shown}\n"));
         return Ok(0);
     }
     let mut text = heading(&opened);
-    section(&mut text, "objective", &visible(&with_inputs(&opened.definition.objective, &opened.inputs), true));
+    section(&mut text, "damage", &damage(&opened));
+    section(&mut text, "objective", &visible(&objective(&opened).unwrap_or_default()));
     section(&mut text, "inputs", &inputs(&opened));
     section(&mut text, "plan", &plan(&opened));
     section(&mut text, "pending", &pending(&opened));
@@ -33,12 +44,25 @@ pub async fn show(app: &App, run: &str) -> Result<u8> {
     section(&mut text, "notes", &notes(&opened));
     section(&mut text, "errors", &errors(&opened));
     section(&mut text, "quotas", &quotas(&opened));
-    let requests = people::hints(app, &opened);
-    section(&mut text, "requests", &requests);
+    section(&mut text, "requests", &people::hints(app, &opened));
+    section(&mut text, "unknown outcomes", &people::doubts(app, &opened));
+    section(&mut text, "tools are not kept from the store here", &line(uncaged.as_deref().unwrap_or_default(), 600));
     text.push_str(&format!("\nstep {}  head {}\n", opened.checkpoint.seq, opened.checkpoint.head));
     text.push_str(&acts(app, &opened));
     app.print(&text);
     Ok(0)
+}
+
+/// Why programs of a run that is not over would not be kept from the store on this machine.
+async fn uncaged(runtime: &Runtime, opened: &Opened) -> Option<String> {
+    if opened.standing.status.is_terminal() {
+        return None;
+    }
+    let folder = opened.definition.iter().flat_map(|definition| &definition.tools).find_map(|tool| match &tool.kind {
+        ToolKind::Command { folder, .. } => Some(folder),
+        _ => None,
+    });
+    runtime.cage_fault(Path::new(folder?)).await
 }
 
 fn section(text: &mut String, title: &str, body: &str) {
@@ -52,7 +76,7 @@ fn section(text: &mut String, title: &str, body: &str) {
 
 fn heading(opened: &Opened) -> String {
     let row = &opened.row;
-    let status = if row.holder.is_some() { "running" } else { opened.standing.status.as_str() };
+    let status = if opened.row.holder.is_some() { "running" } else { opened.standing.status.as_str() };
     format!(
         "run {}  agent {}  {status}{}\nstarted {}  last step {}\n",
         row.run.key.run,
@@ -63,19 +87,30 @@ fn heading(opened: &Opened) -> String {
     )
 }
 
-/// Why a run is where it is, in words.
+/// Why a run is where it is, in words: the reasons, and below them what was said when it stopped or ended.
 pub fn because(opened: &Opened) -> String {
-    let reasons = lodestep::store::rows::why(&opened.standing);
-    let text = match &opened.checkpoint.phase {
-        Phase::Stopped { text, .. } | Phase::Ended { text, .. } => opened.text(text),
-        Phase::Active | Phase::Cancelling { .. } => String::new(),
-    };
-    match (reasons.is_empty(), text.is_empty()) {
-        (true, true) => String::new(),
-        (false, true) => format!(": {reasons}"),
-        (true, false) => format!(": {}", line(&text, 300)),
-        (false, false) => format!(": {reasons} ({})", line(&text, 300)),
+    let mut reasons = lodestep::store::rows::why(&opened.standing);
+    if opened.standing.status == Status::Ready && opened.row.holder.is_none() {
+        reasons = ls::unheld(&opened.row);
     }
+    let (text, last_word) = match &opened.checkpoint.phase {
+        Phase::Stopped { text, reason: StopReason::Completion, .. } => (opened.text(text), opened.last_word()),
+        Phase::Stopped { text, .. } => (opened.text(text), None),
+        Phase::Ended { text, .. } => (opened.text(text), opened.last_word()),
+        Phase::Active | Phase::Cancelling { .. } => (String::new(), None),
+    };
+    let reasons = if reasons.is_empty() { String::new() } else { format!(": {reasons}") };
+    let said = last_word.map(|word| format!("the model said: {word}")).unwrap_or_default();
+    let below = [text, said].map(|text| block(&text, "  ", LINES)).concat();
+    if below.is_empty() { reasons } else { format!("{reasons}\n{}", below.trim_end_matches('\n')) }
+}
+
+fn damage(opened: &Opened) -> String {
+    opened.damage.iter().map(|what| format!("{}\n", line(what, 300))).collect()
+}
+
+fn objective(opened: &Opened) -> Option<String> {
+    opened.definition.as_ref().map(|definition| with_inputs(&definition.objective, &opened.inputs))
 }
 
 fn inputs(opened: &Opened) -> String {
@@ -89,7 +124,8 @@ fn plain(value: &Value) -> String {
 
 fn plan(opened: &Opened) -> String {
     let rows = opened.checkpoint.plan.iter().map(|milestone| {
-        let fixed = opened.definition.milestones.iter().find(|fixed| fixed.id == milestone.id);
+        let fixed = opened.definition.iter().flat_map(|definition| &definition.milestones);
+        let fixed = fixed.into_iter().find(|fixed| fixed.id == milestone.id);
         let title = match (fixed, &milestone.title) {
             (Some(fixed), _) => fixed.title.clone(),
             (None, Some(title)) => opened.text(title),
@@ -105,9 +141,13 @@ fn plan(opened: &Opened) -> String {
         format!("[{mark}] {}: {}{evidence}\n", milestone.id, line(&title, 100))
     });
     let mut text: String = rows.collect();
-    if is_self_declared(&opened.definition) {
-        text.push_str("completion is self-declared: the file names no evidence that the runtime checks\n");
-    }
+    text.push_str(match opened.definition.as_ref().map(judge) {
+        None | Some(Judge::Check) => "",
+        Some(Judge::ModelWithEvidence) => {
+            "completion is self-declared: that the evidence is there is checked, that it is good is not ([done] check)\n"
+        }
+        Some(Judge::Model) => "completion is self-declared: the file names no check, and no evidence of any kind\n",
+    });
     text
 }
 
@@ -158,12 +198,16 @@ fn artifacts(opened: &Opened) -> String {
 
 fn notes(opened: &Opened) -> String {
     let rows = opened.checkpoint.notes.iter();
-    rows.map(|(key, note)| format!("{key}  {} bytes  {}\n", note.len, line(&opened.text(note), 80))).collect()
+    rows.map(|(key, note)| {
+        format!("{}  {} bytes\n{}", line(key, 100), note.len, block(&opened.text(note), "  ", LINES))
+    })
+    .collect()
 }
 
 fn errors(opened: &Opened) -> String {
     let rows = opened.checkpoint.errors.iter();
-    rows.map(|error| format!("{}  {:?}  {}\n", error.at, error.kind, line(&opened.text(&error.text), 100))).collect()
+    rows.map(|error| format!("{}  {:?}\n{}", error.at, error.kind, block(&opened.text(&error.text), "  ", LINES)))
+        .collect()
 }
 
 fn quotas(opened: &Opened) -> String {
@@ -179,27 +223,21 @@ fn quotas(opened: &Opened) -> String {
     text
 }
 
-/// The commands that apply now.
+/// The commands that apply now. Resuming is none of them where only a person's word moves the run.
 pub fn acts(app: &App, opened: &Opened) -> String {
     let id = short_id(opened.row.run.key.run.as_str(), &[]);
-    let mut commands: Vec<String> = Vec::new();
-    for action in opened.checkpoint.pending.values() {
-        if matches!(action.state, ActionState::Doubt { .. } | ActionState::LookUp { .. }) {
-            let words = ["--happened", "--retry", "--abandon"];
-            commands.extend(words.map(|word| format!("resolve {id} {} {word}", action.ordinal)));
-        }
-    }
-    match opened.standing.status {
-        Status::Ready | Status::Waiting | Status::InDoubt => {
-            commands.extend([format!("resume {id}"), format!("cancel {id}")])
-        }
-        Status::Stopped => commands.extend([format!("resume {id}"), format!("cancel {id}")]),
-        Status::Quarantined => commands.extend([format!("release {id}"), format!("cancel {id}")]),
-        Status::Completed | Status::Failed | Status::Cancelled => {
-            commands.extend([format!("show {id}"), format!("effects {id}"), format!("verify {id}")]);
-        }
-    }
-    let lines: String = commands.iter().map(|command| format!("  {}\n", app.command(command))).collect();
+    let word = |reason: &Reason| {
+        matches!(reason, Reason::Approval { .. } | Reason::Answer { .. } | Reason::Doubt { .. } | Reason::Cancelling)
+    };
+    let reasons = &opened.standing.reasons;
+    let only_a_word = !reasons.is_empty() && reasons.iter().all(word);
+    let commands: &[&str] = match opened.standing.status {
+        Status::Waiting | Status::InDoubt if only_a_word => &["cancel"],
+        Status::Ready | Status::Waiting | Status::InDoubt | Status::Stopped => &["resume", "cancel"],
+        Status::Quarantined => &["release", "cancel"],
+        Status::Completed | Status::Failed | Status::Cancelled => &["show", "effects", "verify"],
+    };
+    let lines: String = commands.iter().map(|word| format!("  {}\n", app.command(&format!("{word} {id}")))).collect();
     format!("now:\n{lines}")
 }
 
@@ -215,8 +253,9 @@ pub fn as_json(opened: &Opened) -> Value {
     };
     json!({
         "run": ls::as_json(&opened.row), "status": opened.standing.status, "reasons": opened.standing.reasons, "text": text,
-        "objective": with_inputs(&opened.definition.objective, &opened.inputs), "inputs": opened.inputs,
+        "objective": objective(opened), "inputs": opened.inputs, "damage": opened.damage,
         "requests": requests, "unread": opened.unread.len(), "checkpoint": opened.checkpoint,
-        "state_digest": opened.checkpoint.state_digest(), "self_declared": is_self_declared(&opened.definition),
+        "state_digest": opened.checkpoint.state_digest(),
+        "self_declared": opened.definition.as_ref().map(|definition| judge(definition) != Judge::Check),
     })
 }

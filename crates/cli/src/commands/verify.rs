@@ -1,25 +1,29 @@
-//! `verify`: do the journals still say what they said?
+//! `verify`: is the store's file sound, and do the journals still say what they said?
 
-use lodestep::core::Result;
+use lodestep::Runtime;
 use lodestep::core::ids::DEFAULT_NAMESPACE;
+use lodestep::core::{Error, Result};
 use lodestep::inspect::{self, Report};
-use lodestep::store::Filter;
+use lodestep::store::{Audit, Filter};
 use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::text::short_id;
 
-/// Verifies one run, or all. Exits 7 when something is damaged.
+/// Verifies the file, then one run, or all. Exits 7 when something is damaged.
 pub async fn verify(app: &App, run: Option<String>) -> Result<u8> {
-    let runtime = app.open(false)?;
-    let rows = match run {
-        Some(run) => vec![runtime.find(&run).await?],
-        None => runtime.store().list(DEFAULT_NAMESPACE, &Filter::default()).await?,
+    let runtime = app.open_to_read()?;
+    let file = File::check(app, &runtime).await?;
+    let audit = match wanted(app, &runtime, run).await {
+        // What can't be read of a damaged file is no more than that, and the file's faults are still told.
+        Err(error) if file.damage.is_some() && error.code() == "store.corrupt" => Audit::default(),
+        audit => audit?,
     };
-    let (mut reports, mut text, mut damaged) = (Vec::new(), String::new(), false);
-    for row in rows {
-        let id = short_id(row.run.key.run.as_str(), &[]).to_owned();
-        match inspect::verify(runtime.store(), &row.run.key).await {
+    let (mut reports, mut text, mut damaged) =
+        (vec![file.as_json(app, &audit.strays)], file.in_words(app), file.damage.is_some());
+    for run in audit.runs {
+        let id = short_id(run.key.run.as_str(), &[]).to_owned();
+        match inspect::verify(runtime.store(), &run).await {
             Ok(report) => {
                 damaged |= !report.faults.is_empty();
                 text.push_str(&in_words(&id, &report));
@@ -28,20 +32,78 @@ pub async fn verify(app: &App, run: Option<String>) -> Result<u8> {
             Err(error) => {
                 damaged = true;
                 text.push_str(&format!("run {id}: DAMAGED: {}\n", error.what()));
-                reports.push(json!({"run": row.run.key.as_ref(), "faults": [error.what()]}));
+                reports.push(json!({"run": run.key.as_ref(), "faults": [error.what()]}));
             }
         }
     }
-    app.say(if text.is_empty() { "no runs\n" } else { &text }, &Value::Array(reports));
+    if !audit.strays.is_empty() {
+        damaged = true;
+        let strays = audit.strays.iter().map(|stray| format!("  {stray}\n")).collect::<String>();
+        text.push_str(&format!("rows of no run: DAMAGED\n{strays}"));
+    }
+    if reports.len() == 1 {
+        text.push_str(if damaged { "no run can be read\n" } else { "no runs\n" });
+    }
+    app.say(&text, &Value::Array(reports));
     Ok(if damaged { 7 } else { 0 })
+}
+
+async fn wanted(app: &App, runtime: &Runtime, run: Option<String>) -> Result<Audit> {
+    match run {
+        Some(run) => Ok(Audit { runs: vec![app.find(runtime, &run).await?.run], strays: Vec::new() }),
+        None => match runtime.store().audit().await {
+            // A damaged table keeps nothing else from being read.
+            Err(error) if error.code() == "store.corrupt" => {
+                let rows = runtime.store().list(DEFAULT_NAMESPACE, &Filter::default()).await?;
+                let strays = vec![error.what().to_owned()];
+                Ok(Audit { runs: rows.into_iter().map(|row| row.run).collect(), strays })
+            }
+            audit => audit,
+        },
+    }
+}
+
+/// The store's file, and what is wrong with it.
+struct File {
+    path: String,
+    faults: Vec<String>,
+    damage: Option<Error>,
+}
+
+impl File {
+    async fn check(app: &App, runtime: &Runtime) -> Result<Self> {
+        let path = app.store_path().display().to_string();
+        let faults = runtime.store().integrity().await?;
+        let damage = (!faults.is_empty()).then(|| {
+            Error::new(
+                "store.corrupt",
+                format!("{path} is damaged"),
+                "end its workers and keep it as it is with its -wal; put it back from a copy that verifies. \
+                 Of runs that are sound below, `lodestep show`, `lodestep log` and `lodestep artifacts` still read all",
+            )
+        });
+        Ok(Self { path, faults, damage })
+    }
+
+    fn in_words(&self, app: &App) -> String {
+        let Some(error) = &self.damage else { return format!("store {}: sound\n", self.path) };
+        let faults = self.faults.iter().map(|fault| format!("  {fault}\n")).collect::<String>();
+        format!("store {}: DAMAGED [{}]\n{faults}  {}\n", self.path, error.code(), app.pasted(error.next()))
+    }
+
+    fn as_json(&self, app: &App, strays: &[String]) -> Value {
+        let faults: Vec<&String> = self.faults.iter().chain(strays).collect();
+        let error = self.damage.as_ref().map(|damage| app.as_json(damage));
+        json!({"store": self.path, "faults": faults, "error": error})
+    }
 }
 
 fn in_words(id: &str, report: &Report) -> String {
     if report.faults.is_empty() {
         let erased = if report.erased > 0 { format!(", {} values erased", report.erased) } else { String::new() };
         return format!(
-            "run {id}: sound. {} transitions, {} snapshots, {} values{erased}\n  head  {}\n  state {}\n",
-            report.transitions, report.snapshots, report.values, report.head, report.state
+            "run {id}: sound. {} transitions, {} snapshots, {} rows, {} values{erased}\n  head  {}\n  state {}\n",
+            report.transitions, report.snapshots, report.rows, report.values, report.head, report.state
         );
     }
     report.faults.iter().fold(format!("run {id}: DAMAGED\n"), |text, fault| format!("{text}  {fault}\n"))

@@ -1,10 +1,12 @@
-//! Words to a run: approve, deny, answer, resolve, release.
+//! Words to a run, or to many: approve, deny, answer, resolve, release.
 
+use lodestep::core::checkpoint::ActionState;
 use lodestep::core::effect::sameness;
 use lodestep::core::ids::DEFAULT_NAMESPACE;
 use lodestep::core::json::{canonical, parse_strict};
-use lodestep::core::rules::inbox::{Became, Verdict, Word};
-use lodestep::core::{Error, Ordinal, Result, RunKey};
+use lodestep::core::rules::inbox::{Became, Word};
+use lodestep::core::rules::standing::Status;
+use lodestep::core::{Digest, Error, Ordinal, Result, RunKey};
 use lodestep::store::RequestRow;
 use lodestep::tools::schema::Schemas;
 use lodestep::{Runtime, inspect};
@@ -12,16 +14,29 @@ use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::args::ResolveArgs;
+use crate::bulk::{self, Bulk, Item};
+use crate::commands::todo::{Asking, call};
+use crate::people;
+use crate::select::{MOST, Selected, either};
 use crate::text::short_id;
 
-/// Approves a request, as it is or with other arguments.
-pub async fn approve(app: &App, name: &str, edit: Option<String>) -> Result<u8> {
+/// Approves requests as they are, or one with other arguments.
+pub async fn approve(app: &App, names: &[String], edit: Option<String>, bulk: &Bulk) -> Result<u8> {
+    either(!names.is_empty() || edit.is_some(), &bulk.selection, "request")?;
     let runtime = app.open(false)?;
-    let row = request(&runtime, name).await?;
-    let word = match edit {
-        None => Word::Approve { request: row.name },
-        Some(text) => edited(&runtime, &row, &text).await?,
+    if names.is_empty() && edit.is_none() {
+        let (items, note) = open_approvals(&runtime, bulk, |request| Word::Approve { request }).await?;
+        return bulk.say(app, &runtime, "approve", items, note.as_deref(), "approved").await;
+    }
+    let rows = requests(app, &runtime, names).await?;
+    let Some(text) = edit else {
+        return say_to_each(app, &runtime, &rows, |request| Word::Approve { request }, "approved").await;
     };
+    let [row] = rows.as_slice() else {
+        let what = format!("an edit stands in the place of one request, and {} are named", rows.len());
+        return Err(Error::new("usage.edit", what, "edit them one by one; nothing changed"));
+    };
+    let word = edited(&runtime, row, &text).await?;
     say(app, &runtime, &row.run.key, word, "approved").await
 }
 
@@ -30,16 +45,21 @@ async fn edited(runtime: &Runtime, row: &RequestRow, text: &str) -> Result<Word>
     let invalid = |what: String| Error::new("usage.edit", what, "give one JSON object with all arguments");
     let arguments = parse_strict(text).map_err(|fault| invalid(format!("the edit is {fault}")))?;
     let opened = inspect::open(runtime.store(), &row.run.key).await?;
+    let Some(definition) = &opened.definition else {
+        return Err(Error::new(
+            "run.undecodable",
+            format!("run {}: {}", row.run.key.run, opened.damage.join("; ")),
+            "an edit can't be checked without its definition",
+        ));
+    };
     let action = opened.checkpoint.pending.get(&row.ordinal);
-    let Some(tool) = action.and_then(|action| opened.definition.tool(&action.tool)) else {
+    let Some(tool) = action.and_then(|action| definition.tool(&action.tool)) else {
         // It is over; the run itself says what happened.
         return Ok(Word::ApproveEdited { request: row.name, arguments: canonical(&arguments), same: None });
     };
     let shown = opened.json(&action.map(|action| action.arguments).unwrap_or(opened.checkpoint.inputs));
     let plain = unpinned(&arguments);
-    Schemas::of(&opened.definition)
-        .check(tool, &plain)
-        .map_err(|fault| invalid(format!("the edit doesn't fit: {fault}")))?;
+    Schemas::of(definition).check(tool, &plain).map_err(|fault| invalid(format!("the edit doesn't fit: {fault}")))?;
     let arguments = pinned_again(arguments, &shown);
     let same = sameness(&tool.name, &arguments, tool.same_by.as_deref());
     Ok(Word::ApproveEdited { request: row.name, arguments: canonical(&arguments), same: Some(same) })
@@ -63,51 +83,143 @@ fn pinned_again(mut arguments: Value, shown: &Value) -> Value {
     arguments
 }
 
-/// Denies a request.
-pub async fn deny(app: &App, name: &str, reason: String) -> Result<u8> {
+/// Denies requests.
+pub async fn deny(app: &App, names: &[String], reason: String, bulk: &Bulk) -> Result<u8> {
+    either(!names.is_empty(), &bulk.selection, "request")?;
     let runtime = app.open(false)?;
-    let row = request(&runtime, name).await?;
-    say(app, &runtime, &row.run.key, Word::Deny { request: row.name, reason }, "denied").await
+    if names.is_empty() {
+        let word = |request| Word::Deny { request, reason: reason.clone() };
+        let (items, note) = open_approvals(&runtime, bulk, word).await?;
+        return bulk.say(app, &runtime, "deny", items, note.as_deref(), "denied").await;
+    }
+    let rows = requests(app, &runtime, names).await?;
+    say_to_each(app, &runtime, &rows, |request| Word::Deny { request, reason: reason.clone() }, "denied").await
 }
 
 /// Answers a question.
 pub async fn answer(app: &App, name: &str, value: String) -> Result<u8> {
     let runtime = app.open(false)?;
-    let row = request(&runtime, name).await?;
+    let row = request(app, &runtime, name).await?;
+    let opened = inspect::open(runtime.store(), &row.run.key).await?;
+    let asked = people::open_requests(&opened).into_iter().find(|(_, request, _)| request.name == row.name);
+    if let Some((question, _, false)) = asked {
+        people::check_answer(&opened, question, &value)?;
+    }
     say(app, &runtime, &row.run.key, Word::Answer { request: row.name, value }, "answered").await
 }
 
 /// Says what became of an action in doubt.
 pub async fn resolve(app: &App, args: ResolveArgs) -> Result<u8> {
+    either(args.run.is_some(), &args.bulk.selection, "run and action")?;
     let runtime = app.open(false)?;
-    let row = runtime.find(&args.run).await?;
     let became = match (args.happened, args.abandon) {
         (Some(result), _) => Became::Happened(result.into_bytes()),
         (None, Some(reason)) => Became::Abandoned(reason),
         (None, None) => Became::SendAgain,
     };
-    let word = Word::Resolve { ordinal: Ordinal(args.action), became };
+    let (Some(run), Some(action)) = (args.run, args.action) else {
+        let (items, note) = in_doubt(&runtime, &args.bulk, &became).await?;
+        return args.bulk.say(app, &runtime, "resolve", items, note.as_deref(), "resolved").await;
+    };
+    let row = app.find(&runtime, &run).await?;
+    let word = Word::Resolve { ordinal: Ordinal(action), became };
     say(app, &runtime, &row.run.key, word, "resolved").await
 }
 
-/// Says a word to the run of an id.
-pub async fn to_run(app: &App, run: &str, word: Word, done: &str) -> Result<u8> {
+/// Lets quarantined runs go on.
+pub async fn release(app: &App, run: Option<String>, bulk: &Bulk) -> Result<u8> {
+    either(run.is_some(), &bulk.selection, "run")?;
     let runtime = app.open(false)?;
-    let row = runtime.find(run).await?;
-    say(app, &runtime, &row.run.key, word, done).await
+    if let Some(run) = run {
+        let row = app.find(&runtime, &run).await?;
+        return say(app, &runtime, &row.run.key, Word::Release, "released").await;
+    }
+    bulk.say_to_runs(app, &runtime, "release", &[Status::Quarantined], || Word::Release, "released").await
+}
+
+/// The open approvals that filters choose, each with a word.
+async fn open_approvals(
+    runtime: &Runtime,
+    bulk: &Bulk,
+    word: impl Fn(Digest) -> Word,
+) -> Result<(Vec<Item>, Option<String>)> {
+    let store = runtime.store();
+    let sieve = bulk.selection.sieve(store)?;
+    let requests = store.open_requests(DEFAULT_NAMESPACE, MOST).await?;
+    let mut runs = Asking::of(store, &sieve);
+    let mut items = Vec::new();
+    for request in &requests {
+        // A question has no answer that fits many.
+        let Some((opened, action, _, true)) = runs.asked(request).await else { continue };
+        items.push(Item {
+            run: RunKey::clone(&request.run.key),
+            word: word(request.name),
+            name: request.name.to_hex()[..8].to_owned(),
+            shown: format!(
+                "{} of {}  {}",
+                short_id(request.run.key.run.as_str(), &[]),
+                opened.row.agent,
+                call(opened, action)
+            ),
+            json: json!({"request": request.name}),
+        });
+    }
+    let note = (requests.len() == MOST).then(|| format!("only the oldest {MOST} open requests were looked at"));
+    Ok((items, note))
+}
+
+/// The actions in doubt that filters choose, each with what became of it.
+async fn in_doubt(runtime: &Runtime, bulk: &Bulk, became: &Became) -> Result<(Vec<Item>, Option<String>)> {
+    let store = runtime.store();
+    let sieve = bulk.selection.sieve(store)?;
+    let Selected { rows, note } = sieve.runs(store, &[Status::InDoubt], MOST).await?;
+    let mut items = Vec::new();
+    for row in rows {
+        let opened = inspect::open(store, &row.run.key).await?;
+        let doubtful = opened.checkpoint.pending.values();
+        let doubtful = doubtful.filter(|action| matches!(action.state, ActionState::Doubt { .. }));
+        for action in doubtful.filter(|action| sieve.takes_tool(&action.tool)) {
+            let ordinal = action.ordinal;
+            items.push(Item {
+                run: RunKey::clone(&row.run.key),
+                word: Word::Resolve { ordinal, became: became.clone() },
+                name: format!("{} {ordinal}", short_id(row.run.key.run.as_str(), &[])),
+                shown: format!("{}  {}", row.agent, call(&opened, action)),
+                json: json!({"action": ordinal}),
+            });
+        }
+    }
+    Ok((items, note))
+}
+
+/// The requests whose names begin so: each is found and none is meant twice, or nothing is said to any.
+async fn requests(app: &App, runtime: &Runtime, names: &[String]) -> Result<Vec<RequestRow>> {
+    let mut rows: Vec<RequestRow> = Vec::new();
+    for name in names {
+        let row = request(app, runtime, name).await?;
+        if let Some(at) = rows.iter().position(|earlier| earlier.name == row.name) {
+            let what = format!("`{}` and `{name}` are one request: {}", names[at], &row.name.to_hex()[..8]);
+            return Err(Error::new("usage.request_twice", what, "name each request once; nothing changed"));
+        }
+        rows.push(row);
+    }
+    Ok(rows)
 }
 
 /// The one request whose name begins so.
-async fn request(runtime: &Runtime, name: &str) -> Result<RequestRow> {
+async fn request(app: &App, runtime: &Runtime, name: &str) -> Result<RequestRow> {
     let wanted = name.trim().to_lowercase();
     let hex = !wanted.is_empty() && wanted.chars().all(|c| c.is_ascii_hexdigit());
-    let mut found = if hex { runtime.store().find_requests(DEFAULT_NAMESPACE, &wanted).await? } else { Vec::new() };
+    let found = if hex { runtime.store().find_requests(DEFAULT_NAMESPACE, &wanted).await? } else { Vec::new() };
     let open: Vec<&RequestRow> = found.iter().filter(|row| row.open).collect();
-    if let [only] = open.as_slice() {
-        return Ok((*only).clone());
-    }
-    if found.len() == 1 {
-        return Ok(found.remove(0));
+    let only = match (open.as_slice(), found.as_slice()) {
+        ([only], _) => Some((*only).clone()),
+        (_, [only]) => Some(only.clone()),
+        _ => None,
+    };
+    if let Some(only) = only {
+        app.speaks_of(&only.run.key);
+        return Ok(only);
     }
     let listed = |rows: &[RequestRow]| {
         let names = rows.iter().map(|row| row.name.to_hex()[..8].to_owned());
@@ -127,22 +239,29 @@ async fn request(runtime: &Runtime, name: &str) -> Result<RequestRow> {
     Err(Error::new("request.ambiguous", what, "give more of the name"))
 }
 
-async fn say(app: &App, runtime: &Runtime, run: &RunKey, word: Word, done: &str) -> Result<u8> {
-    let id = short_id(run.run.as_str(), &[]);
-    match runtime.send(run, &app.by(), word).await? {
-        Verdict::Accepted => {
-            let hint = app.command(&format!("resume {id}"));
-            let text = format!("{done}; run {id} goes on as soon as a worker is there (`{hint}` is one)\n");
-            app.say(&text, &json!({"verdict": "accepted", "run": run.run}));
-            Ok(0)
-        }
-        Verdict::AlreadyGiven(happened) => {
-            app.say(
-                &format!("already given: {happened}\n"),
-                &json!({"verdict": "already_given", "run": run.run, "happened": happened}),
-            );
-            Ok(0)
-        }
-        Verdict::Refused(error) => Err(error),
+/// Says the like to each request. Their runs judge each on its own: a refusal of one leaves the others said.
+async fn say_to_each(
+    app: &App,
+    runtime: &Runtime,
+    rows: &[RequestRow],
+    word: impl Fn(Digest) -> Word,
+    done: &str,
+) -> Result<u8> {
+    if let [only] = rows {
+        return say(app, runtime, &only.run.key, word(only.name), done).await;
     }
+    let item = |row: &RequestRow| Item {
+        run: RunKey::clone(&row.run.key),
+        word: word(row.name),
+        name: row.name.to_hex()[..8].to_owned(),
+        shown: String::new(),
+        json: json!({"request": row.name}),
+    };
+    Ok(bulk::say(app, runtime, rows.iter().map(item).collect(), done).await)
+}
+
+async fn say(app: &App, runtime: &Runtime, run: &RunKey, word: Word, done: &str) -> Result<u8> {
+    let (text, value) = bulk::tell(app, runtime, run, word, done).await?;
+    app.say(&text, &value);
+    Ok(0)
 }

@@ -1,8 +1,9 @@
 //! What the black-box tests share: the program, a world of its own, agent files of the test.
 #![allow(dead_code, reason = "each test binary takes what it needs")]
 
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -73,6 +74,21 @@ impl World {
         Running { child: self.command(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("started") }
     }
 
+    /// Starts it and lets it run; what it says on stderr can be waited for.
+    pub fn start_heard(&self, words: &[&str]) -> (Running, Lines) {
+        let mut child = self.command(words).stdout(Stdio::null()).spawn().expect("started");
+        let lines = Lines(BufReader::new(child.stderr.take().expect("a pipe")));
+        (Running { child }, lines)
+    }
+
+    /// Waits until a process has closed the store, so that nothing of it is in a log.
+    pub fn rest(&self) {
+        eventually("the store is closed", Duration::from_secs(20), || {
+            self.lodestep(&["ls"]).exits(0);
+            !self.path().join("store.db-wal").exists()
+        });
+    }
+
     /// The id of the only run.
     pub fn run_id(&self) -> String {
         let runs = self.json(&["ls"]);
@@ -113,11 +129,50 @@ impl Running {
         self.child.wait().expect("reaped");
     }
 
-    /// SIGTERM, and its exit code.
-    pub fn terminate(&mut self) -> Option<i32> {
+    /// SIGTERM.
+    pub fn tell_to_stop(&self) {
         let pid = rustix::process::Pid::from_raw(self.child.id() as i32).expect("a process");
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("told");
+    }
+
+    /// Has it ended?
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("asked").is_some()
+    }
+
+    /// Waits for its end; its exit code, when it ended by itself.
+    pub fn ended(&mut self) -> Option<i32> {
         self.child.wait().expect("ended").code()
+    }
+
+    /// SIGTERM, and its exit code.
+    pub fn terminate(&mut self) -> Option<i32> {
+        self.tell_to_stop();
+        self.ended()
+    }
+}
+
+/// What a process says, line by line.
+pub struct Lines(BufReader<ChildStderr>);
+
+impl Lines {
+    /// Reads on to the line that contains this; fails when the process ends without one.
+    pub fn until(&mut self, wanted: &str) {
+        let mut line = String::new();
+        while self.0.read_line(&mut line).expect("read") > 0 {
+            if line.contains(wanted) {
+                return;
+            }
+            line.clear();
+        }
+        panic!("it never said: {wanted}");
+    }
+
+    /// All that it still says, up to its end.
+    pub fn rest(mut self) -> String {
+        let mut text = String::new();
+        self.0.read_to_string(&mut text).expect("read");
+        text
     }
 }
 

@@ -100,6 +100,10 @@ fn criteria(view: &View<'_>) -> String {
     for name in &view.definition.done.artifacts {
         let _ = writeln!(text, "- artifact {name}");
     }
+    if let Some(check) = &view.definition.done.check {
+        let argv: Vec<String> = check.argv.iter().map(|word| with_inputs(word, view.inputs)).collect();
+        let _ = writeln!(text, "- the check: {}", one_line(&argv.join(" "), 200));
+    }
     text
 }
 

@@ -173,6 +173,9 @@ pub enum Event {
     /// A worker gave the run back by its own will.
     #[n(29)]
     HandedOver(#[n(0)] HandedOver),
+    /// The criteria of the state hold, and the definition's check judges a finish.
+    #[n(30)]
+    CheckStarted(#[n(0)] CheckStarted),
 }
 
 impl Event {
@@ -209,6 +212,7 @@ impl Event {
             Self::CancelRequested(_) => "CancelRequested",
             Self::RunEnded(_) => "RunEnded",
             Self::HandedOver(_) => "HandedOver",
+            Self::CheckStarted(_) => "CheckStarted",
         }
     }
 }

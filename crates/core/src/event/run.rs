@@ -4,6 +4,7 @@ use minicbor::{Decode, Encode};
 
 use crate::definition::{Limits, QuotaLimits};
 use crate::ids::RunId;
+use crate::label::Labels;
 use crate::time::Timestamp;
 use crate::value::ValueRef;
 
@@ -34,6 +35,10 @@ pub struct RunStarted {
     /// The plan's fixed milestones.
     #[n(7)]
     pub milestones: Vec<PlannedMilestone>,
+    /// What people find the run by; `None` when there is nothing.
+    #[n(8)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Labels>,
 }
 
 /// A milestone of the definition.
@@ -84,9 +89,39 @@ pub enum StopReason {
     /// Finish was refused too often.
     #[n(7)]
     Completion,
-    /// The worker crashed on it again and again, or its journal can't be read: quarantined.
+    /// Its workers crashed on it again and again: quarantined.
     #[n(8)]
-    Quarantine,
+    Crashes,
+    /// Something of it can't be read as it was stored: quarantined.
+    #[n(9)]
+    Undecodable,
+    /// Its store was put back to an older copy: quarantined.
+    #[n(10)]
+    Rewound,
+}
+
+impl StopReason {
+    /// Does a run that stopped for this go on only when a person releases it?
+    pub fn is_quarantine(self) -> bool {
+        matches!(self, Self::Crashes | Self::Undecodable | Self::Rewound)
+    }
+
+    /// The word that people see.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Quota => "quota",
+            Self::Operator => "operator",
+            Self::Context => "context",
+            Self::Loop => "loop",
+            Self::Model => "model",
+            Self::Version => "version",
+            Self::Secret => "secret",
+            Self::Completion => "completion",
+            Self::Crashes => "crashes",
+            Self::Undecodable => "undecodable",
+            Self::Rewound => "rewound",
+        }
+    }
 }
 
 /// See [`Event::RunStopped`](super::Event::RunStopped).

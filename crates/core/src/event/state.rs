@@ -116,3 +116,11 @@ pub struct FinishRefused {
     #[n(0)]
     pub ordinal: Ordinal,
 }
+
+/// See [`Event::CheckStarted`](super::Event::CheckStarted).
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
+pub struct CheckStarted {
+    /// The action that wants to finish; from now on it is performed as any other that may be repeated.
+    #[n(0)]
+    pub ordinal: Ordinal,
+}

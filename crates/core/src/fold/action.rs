@@ -7,8 +7,8 @@ use crate::checkpoint::{
 use crate::digest::Digest;
 use crate::event::{
     ActionApproved, ActionDenied, ActionFinished, ActionProposed, ActionRefused, ActionWithdrawn, AttemptNotSent,
-    AttemptStarted, AttemptUnknown, DeniedBy, DoubtResolved, ErrorKind, Evidence, Gate, LookupInconclusive,
-    QuestionAnswered, RefusalKind, Resolution, SettledBy, UnknownNext,
+    AttemptStarted, AttemptUnknown, CheckStarted, DeniedBy, DoubtResolved, ErrorKind, Evidence, Gate,
+    LookupInconclusive, QuestionAnswered, RefusalKind, Resolution, SettledBy, UnknownNext,
 };
 use crate::fold::state::log_error;
 use crate::ids::Ordinal;
@@ -75,7 +75,7 @@ pub(super) fn refused(checkpoint: &mut Checkpoint, seq: u64, event: &ActionRefus
     Ok(())
 }
 
-pub(super) fn started(checkpoint: &mut Checkpoint, epoch: u64, event: &AttemptStarted) -> Checked {
+pub(super) fn started(checkpoint: &mut Checkpoint, seq: u64, epoch: u64, event: &AttemptStarted) -> Checked {
     let now = checkpoint.at;
     if checkpoint.phase != Phase::Active {
         return Err("only an active run sends");
@@ -92,9 +92,8 @@ pub(super) fn started(checkpoint: &mut Checkpoint, epoch: u64, event: &AttemptSt
     action.attempts = event.attempt;
     action.first_sent.get_or_insert(now);
     action.state = ActionState::Open { attempt: event.attempt, epoch, send_by: event.send_by };
-    if first {
-        let key = action.key.clone().unwrap_or_default();
-        checkpoint.effect_log.add(&[&event.ordinal.0.to_le_bytes(), key.as_bytes()]);
+    if let Some(same) = action.same.filter(|_| first) {
+        checkpoint.effect_log.add_effect(event.ordinal, &same, seq);
     }
     Ok(())
 }
@@ -123,6 +122,20 @@ pub(super) fn finished(checkpoint: &mut Checkpoint, seq: u64, event: &ActionFini
     if !event.ok && !by_core {
         log_error(checkpoint, seq, ErrorKind::Tool, Some(event.ordinal), event.result);
     }
+    Ok(())
+}
+
+/// The check takes the place of the core's own judgement.
+pub(super) fn check_started(checkpoint: &mut Checkpoint, event: &CheckStarted) -> Checked {
+    let now = checkpoint.at;
+    let action = pending(checkpoint, event.ordinal)?;
+    if !matches!(action.state, ActionState::Gated { gate: Gate::Siblings }) {
+        return Err("it does not wait to be judged");
+    }
+    if !action.class.is_repeatable() {
+        return Err("a check may be repeated, and this action may not");
+    }
+    action.state = ActionState::Ready { not_before: now };
     Ok(())
 }
 

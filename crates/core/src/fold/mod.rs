@@ -84,7 +84,7 @@ pub(crate) fn apply(checkpoint: &mut Checkpoint, seq: u64, epoch: u64, event: &E
         Event::DecisionOpened(e) => call::decided(checkpoint, seq, e),
         Event::ActionProposed(e) => action::proposed(checkpoint, seq, e),
         Event::ActionRefused(e) => action::refused(checkpoint, seq, e),
-        Event::AttemptStarted(e) => action::started(checkpoint, epoch, e),
+        Event::AttemptStarted(e) => action::started(checkpoint, seq, epoch, e),
         Event::ActionFinished(e) => action::finished(checkpoint, seq, e),
         Event::AttemptNotSent(e) => action::not_sent(checkpoint, seq, e),
         Event::AttemptUnknown(e) => action::unknown(checkpoint, seq, e),
@@ -112,6 +112,7 @@ pub(crate) fn apply(checkpoint: &mut Checkpoint, seq: u64, epoch: u64, event: &E
         Event::CancelRequested(e) => run::cancel_requested(checkpoint, seq, e),
         Event::RunEnded(e) => run::ended(checkpoint, seq, e),
         Event::HandedOver(e) => call::handed_over(checkpoint, e),
+        Event::CheckStarted(e) => action::check_started(checkpoint, e),
     };
     checked.map_err(|why| illegal(checkpoint, name, why))
 }

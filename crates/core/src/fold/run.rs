@@ -78,8 +78,14 @@ pub(super) fn inbox_read(checkpoint: &mut Checkpoint, event: &InboxRead) -> Chec
 }
 
 pub(super) fn stopped(checkpoint: &mut Checkpoint, seq: u64, event: &RunStopped) -> Checked {
-    if checkpoint.phase != Phase::Active {
-        return Err("only an active run stops");
+    let stops = match checkpoint.phase {
+        Phase::Active => true,
+        // It waits for a person already, who may not know yet that it is not to go on as if nothing had happened.
+        Phase::Stopped { .. } => event.reason.is_quarantine(),
+        Phase::Cancelling { .. } | Phase::Ended { .. } => false,
+    };
+    if !stops {
+        return Err("only an active run stops, and only a quarantine takes the place of another stop");
     }
     checkpoint.phase = Phase::Stopped { reason: event.reason, text: Stored::at(event.text, seq), since: checkpoint.at };
     Ok(())

@@ -10,8 +10,8 @@ use crate::effect::Seen;
 use crate::effect::identity::{effect_key, request_name};
 use crate::error::{Error, Result};
 use crate::event::{
-    ActionApproved, ActionDenied, ActionFinished, ActionProposed, CancelRequested, DeniedBy, DoubtResolved, Event,
-    Gate, InboxRead, QuestionAnswered, Request, Resolution, RunResumed, SettledBy, StopReason,
+    ActionApproved, ActionDenied, ActionFinished, ActionProposed, CancelRequested, DeniedBy, DoubtResolved, Ending,
+    Event, Gate, InboxRead, QuestionAnswered, Request, Resolution, RunResumed, SettledBy,
 };
 use crate::ids::Ordinal;
 
@@ -209,12 +209,12 @@ fn apply(draft: &mut Draft, message: &Message, clock: Clock) -> Result<Verdict> 
         Word::Approve { request } => match open_request(draft, request, clock) {
             Ok((action, Gate::Approval(_))) => accept(draft, [approved(action.ordinal, by)]),
             Ok(_) => refused("request.is_a_question", "this request is a question", "answer it with `lodestep answer`"),
-            Err(closed) => Ok(closed_verdict(closed, Closing::Approved, Digest::default())),
+            Err(closed) => Ok(closed_verdict(draft, closed, Closing::Approved, Digest::default())),
         },
         Word::ApproveEdited { request, arguments, same } => match open_request(draft, request, clock) {
             Ok((action, Gate::Approval(_))) => edit(draft, &action, by, arguments, *same),
             Ok(_) => refused("request.is_a_question", "this request is a question", "answer it with `lodestep answer`"),
-            Err(closed) => Ok(closed_verdict(closed, Closing::Edited, Digest::of(arguments))),
+            Err(closed) => Ok(closed_verdict(draft, closed, Closing::Edited, Digest::of(arguments))),
         },
         Word::Deny { request, reason } => {
             let text = if reason.is_empty() { "denied".to_owned() } else { format!("denied: {reason}") };
@@ -225,7 +225,7 @@ fn apply(draft: &mut Draft, message: &Message, clock: Clock) -> Result<Verdict> 
                         ActionDenied { ordinal: action.ordinal, why: DeniedBy::Person, by: Some(by.clone()), text };
                     accept(draft, [Event::ActionDenied(denied)])
                 }
-                Err(closed) => Ok(closed_verdict(closed, Closing::Denied, Digest::of(text.as_bytes()))),
+                Err(closed) => Ok(closed_verdict(draft, closed, Closing::Denied, Digest::of(text.as_bytes()))),
             }
         }
         Word::Answer { request, value } => match open_request(draft, request, clock) {
@@ -235,7 +235,7 @@ fn apply(draft: &mut Draft, message: &Message, clock: Clock) -> Result<Verdict> 
                 "this request is an approval",
                 "use `lodestep approve` or `lodestep deny`",
             ),
-            Err(closed) => Ok(closed_verdict(closed, Closing::Answered, Digest::of(value.as_bytes()))),
+            Err(closed) => Ok(closed_verdict(draft, closed, Closing::Answered, Digest::of(value.as_bytes()))),
         },
         Word::Cancel { reason } => cancel(draft, by, reason),
         Word::Resume => resume(draft, by, false),
@@ -294,12 +294,18 @@ fn open_request(
     Err(checkpoint.closed_requests.iter().rev().find(|closed| closed.name == *request).cloned())
 }
 
-/// The same word again was already given; another word is refused, saying what happened.
-fn closed_verdict(closed: Option<ClosedRequest>, wanted: Closing, word: Digest) -> Verdict {
+/// The same word again was already given; another word is refused, saying what happened to the request and to its run.
+fn closed_verdict(draft: &Draft, closed: Option<ClosedRequest>, wanted: Closing, word: Digest) -> Verdict {
+    let ended = match draft.checkpoint().phase {
+        Phase::Ended { ending: Ending::Completed, .. } => Some("its run has completed"),
+        Phase::Ended { ending: Ending::Failed, .. } => Some("its run has failed"),
+        Phase::Ended { ending: Ending::Cancelled, .. } | Phase::Cancelling { .. } => Some("its run was cancelled"),
+        Phase::Active | Phase::Stopped { .. } => None,
+    };
     let Some(closed) = closed else {
         return Verdict::Refused(Error::new(
             "request.over",
-            "this request is over: its run has moved on",
+            format!("this request is over: {}", ended.unwrap_or("its run has moved on")),
             "`lodestep show RUN` says what happened",
         ));
     };
@@ -310,8 +316,9 @@ fn closed_verdict(closed: Option<ClosedRequest>, wanted: Closing, word: Digest) 
         Closing::Answered => format!("it was answered{who}"),
         Closing::Edited => format!("an edited version took its place{who}"),
         Closing::Expired => "it expired".to_owned(),
-        Closing::Withdrawn => "its run was cancelled or has ended".to_owned(),
+        Closing::Withdrawn => "it was withdrawn".to_owned(),
     };
+    let happened = ended.map_or(happened.clone(), |ended| format!("{happened}, and {ended}"));
     if closed.how == wanted && closed.word == word {
         return Verdict::AlreadyGiven(happened);
     }
@@ -367,6 +374,7 @@ fn edit(draft: &mut Draft, old: &Action, by: &str, arguments: &[u8], same: Optio
 fn cancel(draft: &mut Draft, by: &str, reason: &str) -> Result<Verdict> {
     match &draft.checkpoint().phase {
         Phase::Cancelling { by, .. } => Ok(Verdict::AlreadyGiven(format!("{by} cancelled it"))),
+        Phase::Ended { ending: Ending::Cancelled, .. } => Ok(Verdict::AlreadyGiven("the run is cancelled".to_owned())),
         Phase::Ended { ending, .. } => {
             let what = format!("the run is over: {ending:?}").to_lowercase();
             refused("run.over", what, "nothing changed")
@@ -385,11 +393,10 @@ fn resume(draft: &mut Draft, by: &str, release: bool) -> Result<Verdict> {
     match &draft.checkpoint().phase {
         Phase::Active => Ok(Verdict::AlreadyGiven("the run is not stopped".to_owned())),
         Phase::Stopped { reason, .. } => {
-            let quarantined = *reason == StopReason::Quarantine;
-            if quarantined && !release {
+            if reason.is_quarantine() && !release {
                 return refused(
                     "run.quarantined",
-                    "the run is quarantined: its workers crashed on it",
+                    format!("the run is quarantined: {}", reason.as_str()),
                     "look at `lodestep show RUN`, mend the cause, then `lodestep release RUN`",
                 );
             }

@@ -3,6 +3,7 @@
 //! In the order of the loop:
 //! - [`inbox`]: messages from outside, judged and read.
 //! - [`recover`]: what a worker that is gone left open.
+//! - [`quarantine`]: what only a person lets go on.
 //! - [`owed`]: what comes next without waiting for anyone.
 //! - [`ask`]: the reservation of a call of the model.
 //! - [`decide`]: a reply becomes a decision.
@@ -15,6 +16,7 @@ pub mod completion;
 pub mod decide;
 pub mod inbox;
 pub mod owed;
+pub mod quarantine;
 pub mod recover;
 pub mod settle;
 pub mod standing;

@@ -1,26 +1,31 @@
 //! What comes next without waiting for anyone: expiries, ends, intents.
 
+use std::collections::BTreeSet;
+
 use crate::checkpoint::{Action, ActionState, Checkpoint, How, Phase};
-use crate::definition::{Decide, Definition, OnExpiry};
+use crate::definition::{Decide, Definition, OnExpiry, StateAct, ToolKind};
 use crate::draft::Draft;
 use crate::effect::Class;
 use crate::error::Result;
 use crate::event::{
-    ActionDenied, ActionFinished, ActionWithdrawn, AttemptStarted, AttemptUnknown, DeniedBy, Ending, Event,
-    FinishRefused, Gate, RunEnded, RunStopped, SettledBy, StopReason, UnknownNext,
+    ActionDenied, ActionFinished, ActionWithdrawn, AttemptStarted, AttemptUnknown, CheckStarted, DeniedBy, Ending,
+    Event, FinishRefused, Gate, RunEnded, RunStopped, SettledBy, StopReason, UnknownNext,
 };
 use crate::ids::Ordinal;
 use crate::policy;
 use crate::rules::completion::missing;
 use crate::time::Timestamp;
+use crate::value::ValueRef;
 
 /// What the worker can do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hands {
+pub struct Hands<'a> {
     /// How many more attempts it can have under way: an intent is committed only when it can be sent at once.
     pub free: u32,
     /// Nothing is sent after this time: the lease ends soon after.
     pub send_by: Timestamp,
+    /// What it has under way. A repeatable action is sent without an intent, so that the state can't tell.
+    pub busy: &'a BTreeSet<Ordinal>,
 }
 
 /// Pushes what is owed: expired requests, effects that were done before, a judged finish, the end of a
@@ -29,15 +34,16 @@ pub struct Hands {
 /// # Errors
 ///
 /// `run.illegal_event` when the state contradicts itself.
-pub fn owed(draft: &mut Draft, definition: &Definition, hands: Hands) -> Result<()> {
+pub fn owed(draft: &mut Draft, definition: &Definition, hands: Hands<'_>) -> Result<()> {
     match draft.checkpoint().phase {
         Phase::Ended { .. } | Phase::Stopped { .. } => return Ok(()),
-        Phase::Cancelling { .. } => return wind_up(draft),
+        Phase::Cancelling { .. } => return wind_up(draft, hands.busy),
         Phase::Active => {}
     }
     expire(draft)?;
     withdraw_forbidden(draft, definition)?;
     follow_same(draft)?;
+    take_check(draft, definition)?;
     judge_finish(draft, definition)?;
     stop_at_limits(draft)?;
     start_attempts(draft, hands)
@@ -148,20 +154,65 @@ fn judge_finish(draft: &mut Draft, definition: &Definition) -> Result<()> {
         return Ok(());
     }
     let missing = missing(checkpoint, definition);
+    if missing.is_empty() && definition.done.check.is_some() {
+        return draft.push(Event::CheckStarted(CheckStarted { ordinal }));
+    }
     if missing.is_empty() {
         let result = draft.put("the run is complete");
         finish_core(draft, ordinal, true, result)?;
         return end_if_settled(draft, definition, ordinal);
     }
-    let text = format!("not complete yet:\n- {}", missing.join("\n- "));
-    let result = draft.put(text);
+    let missing = missing.join("\n- ");
+    let result = draft.put(format!("not complete yet:\n- {missing}"));
     finish_core(draft, ordinal, false, result)?;
-    draft.push(Event::FinishRefused(FinishRefused { ordinal }))?;
-    if draft.checkpoint().refused_finishes >= draft.checkpoint().limits.refused_finishes {
-        return draft.push(Event::RunStopped(RunStopped { reason: StopReason::Completion, text: result }));
-    }
+    let refused = draft.checkpoint().refused_finishes.saturating_add(1);
+    let why = if refused >= draft.checkpoint().limits.refused_finishes {
+        let times = if refused == 1 { "once".to_owned() } else { format!("{refused} times") };
+        draft.put(format!("finish was refused {times}, as the run is not complete:\n- {missing}"))
+    } else {
+        result
+    };
+    refuse_finish(draft, ordinal, why)?;
     // A second finish of the same decision is judged too.
     judge_finish(draft, definition)
+}
+
+fn refuse_finish(draft: &mut Draft, ordinal: Ordinal, why: ValueRef) -> Result<()> {
+    draft.push(Event::FinishRefused(FinishRefused { ordinal }))?;
+    if draft.checkpoint().refused_finishes < draft.checkpoint().limits.refused_finishes {
+        return Ok(());
+    }
+    draft.push(Event::RunStopped(RunStopped { reason: StopReason::Completion, text: why }))
+}
+
+/// What the check said of a finish, in the transition that brought it. Whoever stopped the run meanwhile has the word:
+/// after a resume the model finishes anew.
+fn take_check(draft: &mut Draft, definition: &Definition) -> Result<()> {
+    let checkpoint = draft.checkpoint();
+    let judged: Vec<(Ordinal, bool, ValueRef)> = draft
+        .events()
+        .iter()
+        .filter_map(|event| match event {
+            Event::ActionFinished(finished) if finished.by == SettledBy::Answer => Some(finished),
+            _ => None,
+        })
+        .filter(|finished| checkpoint.settled(finished.ordinal).is_some_and(|it| is_finish(definition, &it.tool)))
+        .map(|finished| (finished.ordinal, finished.ok, finished.result))
+        .collect();
+    for (ordinal, holds, said) in judged {
+        if draft.checkpoint().phase != Phase::Active {
+            return Ok(());
+        }
+        match holds {
+            true => end_if_settled(draft, definition, ordinal)?,
+            false => refuse_finish(draft, ordinal, said)?,
+        }
+    }
+    Ok(())
+}
+
+fn is_finish(definition: &Definition, tool: &str) -> bool {
+    definition.tool(tool).is_some_and(|tool| matches!(tool.kind, ToolKind::State { act: StateAct::Finish }))
 }
 
 fn end_if_settled(draft: &mut Draft, definition: &Definition, ordinal: Ordinal) -> Result<()> {
@@ -172,7 +223,7 @@ fn end_if_settled(draft: &mut Draft, definition: &Definition, ordinal: Ordinal) 
     draft.push(Event::RunEnded(RunEnded { ending: Ending::Completed, text }))
 }
 
-fn finish_core(draft: &mut Draft, ordinal: Ordinal, ok: bool, result: crate::value::ValueRef) -> Result<()> {
+fn finish_core(draft: &mut Draft, ordinal: Ordinal, ok: bool, result: ValueRef) -> Result<()> {
     draft.push(Event::ActionFinished(ActionFinished { ordinal, attempt: 0, ok, result, by: SettledBy::Core }))
 }
 
@@ -300,21 +351,32 @@ fn forbidden(definition: &Definition, action: &Action, now: Timestamp) -> Option
     }
 }
 
-/// After a cancel: what was not sent is withdrawn, what was sent is waited for, then the run ends.
-fn wind_up(draft: &mut Draft) -> Result<()> {
-    let unsent: Vec<Ordinal> = draft
+/// After a cancel: what was not sent is withdrawn, what was sent is waited for, then the run ends. Nothing when no
+/// cancel was read. `busy` are the actions that are under way.
+///
+/// # Errors
+///
+/// `run.illegal_event` when the state contradicts itself.
+pub fn wind_up(draft: &mut Draft, busy: &BTreeSet<Ordinal>) -> Result<()> {
+    if !matches!(draft.checkpoint().phase, Phase::Cancelling { .. }) {
+        return Ok(());
+    }
+    let unsent: Vec<(Ordinal, &str)> = draft
         .checkpoint()
         .pending
         .values()
-        .filter(|action| match action.state {
-            ActionState::Gated { .. } => true,
-            ActionState::Ready { .. } => action.class.is_repeatable() || action.first_sent.is_none(),
-            _ => false,
+        .filter_map(|action| match action.state {
+            ActionState::Ready { .. } if action.class.is_repeatable() => {
+                // A worker before this one may have begun it: nothing more than this is known.
+                (!busy.contains(&action.ordinal)).then_some((action.ordinal, "done"))
+            }
+            ActionState::Ready { .. } => action.first_sent.is_none().then_some((action.ordinal, "sent")),
+            ActionState::Gated { .. } => Some((action.ordinal, "sent")),
+            _ => None,
         })
-        .map(|action| action.ordinal)
         .collect();
-    for ordinal in unsent {
-        let text = draft.put("withdrawn: the run was cancelled before it was sent");
+    for (ordinal, what) in unsent {
+        let text = draft.put(format!("withdrawn: the run was cancelled before it was {what}"));
         draft.push(Event::ActionWithdrawn(ActionWithdrawn { ordinal, text }))?;
     }
     resend_becomes_doubt(draft)?;
@@ -336,7 +398,7 @@ fn resend_becomes_doubt(draft: &mut Draft) -> Result<()> {
         .checkpoint()
         .pending
         .values()
-        .filter(|action| matches!(action.state, ActionState::Ready { .. }))
+        .filter(|action| matches!(action.state, ActionState::Ready { .. }) && !action.class.is_repeatable())
         .map(|action| (action.ordinal, action.attempts))
         .collect();
     for (ordinal, attempt) in resends {

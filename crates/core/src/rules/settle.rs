@@ -64,6 +64,8 @@ pub enum LookedUp {
     Running,
     /// It could not be asked, or gave no answer: that says nothing about the effect.
     NoAnswer(String),
+    /// It can't be asked now; it is asked again later.
+    NotNow(String),
     /// It can't tell.
     Unknown(String),
 }
@@ -142,24 +144,26 @@ fn never_empty(text: Vec<u8>, ok: bool) -> Vec<u8> {
 }
 
 fn not_sent(draft: &mut Draft, action: &Action, attempt: Attempt) -> Result<()> {
-    if attempt.attempt >= action.max_attempts {
-        if action.class == Class::Keyed && action.maybe_sent {
-            // This attempt was not sent, but one before it may have been: that is no failure.
-            return doubt(draft, attempt);
-        }
-        let said = String::from_utf8_lossy(&attempt.text).into_owned();
-        let text = format!("it could not be sent in {} attempts: {said}", attempt.attempt);
-        return finish(draft, Attempt { text: text.into_bytes(), ..attempt }, false);
+    let is_last = attempt.attempt >= action.max_attempts;
+    if is_last && action.class == Class::Keyed && action.maybe_sent {
+        // This attempt was not sent, but one before it may have been: that is no failure.
+        return doubt(draft, attempt);
     }
     let asked = draft.now().plus_ms(attempt.retry_after_ms.unwrap_or(0).min(LONGEST_WAIT_MS));
-    let not_before = retry_at(draft, action, attempt.attempt).max(asked);
-    let text = draft.put(never_empty(attempt.text, false));
+    let not_before = if is_last { draft.now() } else { retry_at(draft, action, attempt.attempt).max(asked) };
+    let text = draft.put(never_empty(attempt.text.clone(), false));
     draft.push(Event::AttemptNotSent(AttemptNotSent {
         ordinal: attempt.ordinal,
         attempt: attempt.attempt,
         text,
         not_before,
-    }))
+    }))?;
+    if !is_last {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&attempt.text).into_owned();
+    let text = format!("it could not be sent in {} attempts: {said}", attempt.attempt);
+    finish(draft, Attempt { text: text.into_bytes(), ..attempt }, false)
 }
 
 fn doubt(draft: &mut Draft, attempt: Attempt) -> Result<()> {
@@ -263,6 +267,13 @@ pub fn settle_lookup(draft: &mut Draft, ordinal: Ordinal, said: LookedUp) -> Res
             let until = grace_until.unwrap_or_else(|| first.plus_ms(LOOKUP_PATIENCE_MS));
             let next = if now >= until { UnknownNext::Doubt } else { look_again(now, &action) };
             (format!("the lookup gave no answer: {why}"), next)
+        }
+        LookedUp::NotNow(why) if grace_until.is_some_and(|until| until <= now) => {
+            (format!("the lookup could not be asked, and the run is cancelled: {why}"), UnknownNext::Doubt)
+        }
+        LookedUp::NotNow(why) => {
+            let again = now.plus_ms(action.settles_after_ms.clamp(15_000, 60_000));
+            (format!("the lookup could not be asked: {why}"), UnknownNext::LookUp(again))
         }
         LookedUp::Unknown(why) => (format!("the lookup can't tell: {why}"), UnknownNext::Doubt),
     };

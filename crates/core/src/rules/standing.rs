@@ -20,7 +20,7 @@ pub enum Status {
     Stopped,
     /// Nobody knows whether an effect happened.
     InDoubt,
-    /// It crashed its workers again and again.
+    /// It crashed its workers again and again, can't be read, or its store was put back: a person looks first.
     Quarantined,
     /// The criteria hold.
     Completed,
@@ -150,7 +150,7 @@ pub fn standing(checkpoint: &Checkpoint) -> Standing {
             let mut reasons = doubts;
             let status = match (reasons.is_empty(), reason) {
                 (false, _) => Status::InDoubt,
-                (true, StopReason::Quarantine) => Status::Quarantined,
+                (true, reason) if reason.is_quarantine() => Status::Quarantined,
                 (true, _) => Status::Stopped,
             };
             reasons.push(Reason::Stopped { why: *reason });

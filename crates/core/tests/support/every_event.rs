@@ -7,10 +7,10 @@ use lodestep_core::effect::Class;
 use lodestep_core::event::{
     ActionApproved, ActionDenied, ActionFinished, ActionProposed, ActionRefused, ActionWithdrawn, ArtifactSaved,
     ArtifactShown, AttemptNotSent, AttemptStarted, AttemptUnknown, CallAnswered, CallFailed, CallFailure, CallLost,
-    CallReserved, CancelRequested, DecisionOpened, DeniedBy, DoubtResolved, Ending, ErrorKind, ErrorLogged, Event,
-    Evidence, FinishRefused, Gate, HandedOver, InboxRead, LookupInconclusive, MilestoneMarked, NoteTaken,
-    PlannedMilestone, QuestionAnswered, RefusalKind, Request, Resolution, RunEnded, RunResumed, RunStarted, RunStopped,
-    SettledBy, StopReason, UnknownNext,
+    CallReserved, CancelRequested, CheckStarted, DecisionOpened, DeniedBy, DoubtResolved, Ending, ErrorKind,
+    ErrorLogged, Event, Evidence, FinishRefused, Gate, HandedOver, InboxRead, LookupInconclusive, MilestoneMarked,
+    NoteTaken, PlannedMilestone, QuestionAnswered, RefusalKind, Request, Resolution, RunEnded, RunResumed, RunStarted,
+    RunStopped, SettledBy, StopReason, UnknownNext,
 };
 use lodestep_core::quota::Amounts;
 use lodestep_core::{Digest, Ordinal, RunId, Timestamp, ValueRef};
@@ -91,6 +91,7 @@ fn run_started(it: About) -> [Event; 1] {
         limits: Limits::default(),
         quota: QuotaLimits { usd_micro: Some(9), deadline_ms: Some(8), ..QuotaLimits::default() },
         milestones: vec![PlannedMilestone { id: "m".to_owned(), requires_action: Some("keyed".to_owned()) }],
+        labels: None,
     })]
 }
 
@@ -168,7 +169,7 @@ fn words(it: About) -> [Event; 6] {
     ]
 }
 
-fn states(it: About) -> [Event; 6] {
+fn states(it: About) -> [Event; 7] {
     let (ordinal, text) = (it.ordinal, it.value);
     let name = "a".to_owned();
     [
@@ -182,6 +183,7 @@ fn states(it: About) -> [Event; 6] {
         Event::ArtifactShown(ArtifactShown { name, open: true }),
         Event::ErrorLogged(ErrorLogged { kind: ErrorKind::Tool, ordinal: Some(ordinal), text }),
         Event::FinishRefused(FinishRefused { ordinal }),
+        Event::CheckStarted(CheckStarted { ordinal }),
     ]
 }
 

@@ -129,6 +129,7 @@ pub fn started(definition: &Definition, values: &mut Values) -> RunStarted {
         limits: definition.limits,
         quota: definition.quota,
         milestones: milestones.map(planned).collect(),
+        labels: None,
     }
 }
 
@@ -268,7 +269,8 @@ impl Bench {
 
     /// What is owed, with these many hands free.
     pub fn owed_with(&mut self, free: u32) -> Vec<Event> {
-        let hands = Hands { free, send_by: self.send_by() };
+        let (send_by, busy) = (self.send_by(), Default::default());
+        let hands = Hands { free, send_by, busy: &busy };
         self.step(|draft, definition| owed(draft, definition, hands))
     }
 

@@ -4,7 +4,7 @@
 
 use lodestep_core::checkpoint::{ActionState, Checkpoint, Phase};
 use lodestep_core::context::assemble;
-use lodestep_core::definition::{Decide, Definition, Done, Limits, MilestoneDefinition, OnExpiry, QuotaLimits};
+use lodestep_core::definition::{Check, Decide, Definition, Done, Limits, MilestoneDefinition, OnExpiry, QuotaLimits};
 use lodestep_core::effect::{Class, Seen};
 use lodestep_core::event::{CallFailure, Event, Gate};
 use lodestep_core::rules::ask::fail;
@@ -50,6 +50,10 @@ pub fn nasty(chance: &mut Chance) -> String {
     piece.repeat(length / piece.len() + usize::from(length > 0))
 }
 
+fn check() -> Check {
+    Check { argv: vec!["true".to_owned()], folder: ".".to_owned() }
+}
+
 /// An agent with tight limits, some of them quotas, and some policy.
 pub fn agent(chance: &mut Chance) -> Definition {
     let some = |chance: &mut Chance, limit: u64| chance.one_in(3).then_some(limit);
@@ -68,7 +72,7 @@ pub fn agent(chance: &mut Chance) -> Definition {
             ..QuotaLimits::default()
         },
         milestones: if chance.one_in(2) { vec![milestone] } else { Vec::new() },
-        done: Done { all_milestones: chance.one_in(2), artifacts: Vec::new() },
+        done: Done { all_milestones: chance.one_in(2), artifacts: Vec::new(), check: chance.one_in(4).then(check) },
         limits: Limits {
             recent_actions: 6,
             recent_errors: 3,

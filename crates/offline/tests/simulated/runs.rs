@@ -42,23 +42,80 @@ fn the_same_request_brings_the_same_reply() {
 }
 
 #[test]
-fn a_denied_publication_is_not_tried_again_and_is_told() {
+fn a_denied_publication_is_neither_got_round_nor_announced() {
     let mut run = Run::new("the moon", TIDES);
-    run.offer("publish", publish_schema(), "denied: not on a Friday", true);
-    run.offer("page", json!({"properties": {"text": {"type": "string"}}}), "exit status 3", true);
     run.offer("invoice", json!({"properties": {"amount": {"type": "number"}}, "required": ["amount"]}), "", false);
+    run.offer("publish", publish_schema(), "denied: not on a Friday", true);
+    run.offer("page", publish_schema(), "paged", false);
+    run.offer("notify", json!({"properties": {"text": {"type": "string"}}}), "sent", false);
     run.refusals = vec!["not yet: milestone out is open".into(), "not yet".into()];
     run.finish();
     let summary = run.summary.clone().unwrap_or_default();
     for told in [
-        "publish did not go through (denied: not on a Friday)",
-        "page did not go through (failed: exit status 3)",
+        "publish did not go through (denied: not on a Friday) and was not called again",
+        "page was not called, since publish did not go through",
+        "notify was not called, since publish did not go through",
         "`amount`",
     ] {
         assert!(summary.contains(told), "{summary}");
     }
-    assert_eq!((run.calls("publish").len(), run.calls("page").len(), run.calls("invoice").len()), (1, 1, 0));
+    let calls = ["publish", "page", "notify", "invoice"].map(|tool| run.calls(tool).len());
+    assert_eq!(calls, [1, 0, 0, 0]);
     assert_eq!(run.calls("finish").len(), 3);
+    assert!(run.calls("finish").iter().all(|(said, _)| said["summary"] == json!(summary)), "it says so every time");
+}
+
+#[test]
+fn a_failed_publication_is_not_announced() {
+    let mut run = Run::new("the moon", TIDES);
+    run.offer("publish", publish_schema(), "exit status 3", true);
+    run.offer("notify", json!({"properties": {"text": {"type": "string"}}}), "sent", false);
+    run.finish();
+    assert_eq!((run.calls("publish").len(), run.calls("notify").len()), (1, 0));
+    let summary = run.summary.clone().unwrap_or_default();
+    assert!(summary.contains("publish did not go through (exit status 3)"), "{summary}");
+}
+
+#[test]
+fn nothing_is_called_published_before_it_is() {
+    let mut run = Run::new("the moon", TIDES);
+    run.offer("notify", json!({"properties": {"text": {"type": "string"}}}), "sent", false);
+    run.offer("publish", publish_schema(), "published", false);
+    run.offer("tell", json!({"properties": {"text": {"type": "string"}}}), "told", false);
+    run.finish();
+    let said = |tool: &str| run.calls(tool)[0].0["text"].as_str().map(str::to_owned).unwrap_or_default();
+    assert!(said("notify").contains("is saved as report.md"), "{}", said("notify"));
+    assert!(said("tell").contains("is published"), "{}", said("tell"));
+}
+
+#[test]
+fn with_nothing_to_read_it_gives_up_and_looks_once_more_after_each_refusal() {
+    let mut run = Run::new("tides", &[]);
+    run.refusals = vec!["not complete yet: artifact report.md".into()];
+    run.finish();
+    assert!(run.artifacts.is_empty() && run.reached.is_empty(), "no report, no milestone");
+    assert_eq!((run.calls("documents_list").len(), run.calls("finish").len()), (2, 2));
+    let summary = run.summary.clone().unwrap_or_default();
+    assert!(summary.contains("nothing to read") && summary.contains("lists no document"), "{summary}");
+
+    let mut run = Run::new("tides", TIDES);
+    run.unlisted = Some("the folder /gone is not there".into());
+    run.refusals = vec!["not complete yet: artifact report.md".into()];
+    run.step();
+    run.step();
+    assert!(run.calls("finish")[0].0["summary"].as_str().is_some_and(|said| said.contains("/gone is not there")));
+    assert!(run.artifacts.is_empty() && run.reached.is_empty());
+    // The folder is there again, and the run was told to go on.
+    run.unlisted = None;
+    run.finish();
+    assert!(run.artifacts.contains_key("report.md"));
+
+    let mut run = Run::new("tides", TIDES);
+    run.unreadable = TIDES.iter().map(|(name, _)| (*name).into()).collect();
+    run.finish();
+    assert!(run.artifacts.is_empty() && run.reached.is_empty());
+    let summary = run.summary.clone().unwrap_or_default();
+    assert!(summary.contains("nothing to read") && summary.contains("3 documents could not be read"), "{summary}");
 }
 
 #[test]
@@ -77,9 +134,9 @@ fn a_refused_finish_is_followed_by_what_can_be_done() {
 }
 
 #[test]
-fn without_documents_or_an_answer_the_report_says_so() {
-    for (topic, documents) in [("tides", &[] as &[_]), ("volcanoes", TIDES), ("what is it", TIDES)] {
-        let mut run = Run::new(topic, documents);
+fn without_an_answer_the_report_says_so() {
+    for topic in ["volcanoes", "what is it"] {
+        let mut run = Run::new(topic, TIDES);
         run.finish();
         assert_eq!(run.report(), format!("# {topic}\n\nNo sentence of the documents answers this.\n"));
     }

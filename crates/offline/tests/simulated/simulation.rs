@@ -29,6 +29,8 @@ pub struct Run {
     pub refusals: Vec<String>,
     /// Documents whose reads fail.
     pub unreadable: Vec<String>,
+    /// Why the list can't be had, when it can't.
+    pub unlisted: Option<String>,
     pub calls_left: u64,
     pub notes: BTreeMap<String, String>,
     pub artifacts: BTreeMap<String, String>,
@@ -51,6 +53,7 @@ impl Run {
             note_bytes: 8 * 1024,
             refusals: vec![],
             unreadable: vec![],
+            unlisted: None,
             calls_left: 1_000,
             notes: BTreeMap::new(),
             artifacts: BTreeMap::new(),
@@ -176,6 +179,7 @@ impl Run {
         let argument = |name: &str| arguments[name].as_str().unwrap_or("").to_owned();
         let number = |name: &str, default| arguments[name].as_u64().map_or(default, |n| n as usize);
         let (text, is_error) = match call.name.as_str() {
+            "documents_list" if self.unlisted.is_some() => (self.unlisted.clone().unwrap_or_default(), true),
             "documents_list" => (self.list(&argument("after"), number("limit", 100)), false),
             "documents_read" => self.read(&argument("name"), number("from", 1), number("lines", 200)),
             "artifact_save" => {

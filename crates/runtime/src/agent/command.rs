@@ -27,31 +27,60 @@ const CLASSES: [(&str, Class); 5] = [
     ("unsafe", Class::Unsafe),
 ];
 
+/// What people write for a class, and what is meant. None is near enough to guess: a class too weak does harm.
+const FOREIGN_CLASSES: [(&str, &str); 10] = [
+    ("safe", "of a tool that changes nothing it is `read`"),
+    ("readonly", "of a tool that changes nothing it is `read`"),
+    ("pure", "of a tool that changes nothing it is `read`"),
+    ("query", "of a tool that changes nothing it is `read`"),
+    ("write", "of a write that may be repeated it is `idempotent`, of any other `unsafe`"),
+    ("repeatable", "of a tool whose repeat leaves the same it is `idempotent`"),
+    ("retryable", "of a tool whose repeat leaves the same it is `idempotent`"),
+    ("transactional", "of a receiver that applies a key once it is `keyed`"),
+    ("destructive", "it is `unsafe`"),
+    ("dangerous", "it is `unsafe`"),
+];
+
 /// Reads a class by its word.
 pub(super) fn class(item: &Item<'_>) -> Option<Class> {
-    item.one_of(&CLASSES)
+    let folded = item.value().as_str().map(|word| word.to_lowercase().replace(['-', '_', ' '], ""));
+    let foreign = FOREIGN_CLASSES.iter().find(|(word, _)| folded.as_deref() == Some(word));
+    let Some((_, meant)) = foreign else { return item.one_of(&CLASSES) };
+    let what = format!("`{}` can't be \"{}\"", item.name, shown(item.value().as_str().unwrap_or_default()));
+    item.fault(what, format!("write one of {}; {meant}", CLASSES.map(|(word, _)| word).join(", ")));
+    None
 }
+
+/// Every key of a tool's table.
+const KEYS: [&str; 16] = [
+    "command",
+    "http",
+    "sql",
+    "description",
+    "input",
+    "class",
+    "timeout",
+    "attempts",
+    "key_valid_for",
+    "settles_after",
+    "lookup",
+    "env",
+    "same_by",
+    "output",
+    "root",
+    "builtin",
+];
 
 /// Asks for every key of a tool, so that a table that doesn't say how it is performed is closed without noise.
 pub(super) fn read_all(table: &Table<'_>) {
-    for key in [
-        "command",
-        "http",
-        "description",
-        "input",
-        "class",
-        "timeout",
-        "attempts",
-        "key_valid_for",
-        "settles_after",
-        "lookup",
-        "env",
-        "same_by",
-        "output",
-        "root",
-    ] {
+    for key in KEYS {
         table.get(key);
     }
+}
+
+/// Is this a program whose `command` is misspelt? Closing the table names it; the rest is read as any program's.
+pub(super) fn is_misspelt(table: &Table<'_>) -> bool {
+    table.has_misspelt("command", &KEYS)
 }
 
 /// Reads the table of a program or a request.
@@ -62,7 +91,6 @@ pub(super) fn tool(name: &str, table: &Table<'_>, ground: &Ground<'_>, secrets: 
     let input = table.need("input", "input = { type = \"object\", properties = { … } }");
     let schema = input.and_then(|item| schema::input(&item, class));
     let timeout_ms = time(table, "timeout", DAY_MS).unwrap_or(TIMEOUT_MS);
-    let attempts = table.get("attempts").and_then(|item| item.whole(1..=100));
     let kind = match table.has("http") {
         true => http::kind(table, &http::About { class, schema: schema.as_ref(), ground }, secrets),
         false => program(table, class, ground, secrets),
@@ -76,7 +104,7 @@ pub(super) fn tool(name: &str, table: &Table<'_>, ground: &Ground<'_>, secrets: 
         class: class.unwrap_or(Class::Unsafe),
         kind,
         timeout_ms,
-        max_attempts: attempts.and_then(|attempts| u32::try_from(attempts).ok()).unwrap_or(ATTEMPTS),
+        max_attempts: attempts(table),
         key_valid_for_ms: key_valid_for(table, class).unwrap_or(KEY_VALID_FOR_MS),
         settles_after_ms: time(table, "settles_after", LONGEST_MS).unwrap_or(timeout_ms),
         output: table.get("output").and_then(|item| schema::output(&item)),
@@ -93,8 +121,14 @@ fn program(table: &Table<'_>, class: Option<Class>, ground: &Ground<'_>, secrets
     }
 }
 
-fn time(table: &Table<'_>, key: &'static str, most_ms: u64) -> Option<u64> {
+pub(super) fn time(table: &Table<'_>, key: &'static str, most_ms: u64) -> Option<u64> {
     table.get(key).and_then(|item| item.duration(1..=most_ms))
+}
+
+/// How often the runtime tries by itself.
+pub(super) fn attempts(table: &Table<'_>) -> u32 {
+    let attempts = table.get("attempts").and_then(|item| item.whole(1..=100));
+    attempts.and_then(|attempts| u32::try_from(attempts).ok()).unwrap_or(ATTEMPTS)
 }
 
 /// A lookup belongs to a checkable tool, and to no other.
@@ -124,7 +158,7 @@ fn key_valid_for(table: &Table<'_>, class: Option<Class>) -> Option<u64> {
     item.duration(1..=LONGEST_MS)
 }
 
-fn same_by(table: &Table<'_>, class: Option<Class>, schema: Option<&Value>) -> Option<Vec<String>> {
+pub(super) fn same_by(table: &Table<'_>, class: Option<Class>, schema: Option<&Value>) -> Option<Vec<String>> {
     let item = table.get("same_by")?;
     if let Some(class) = class.filter(|class| class.is_repeatable()) {
         item.fault(

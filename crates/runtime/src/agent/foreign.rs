@@ -1,7 +1,7 @@
 //! Keys that people bring along: those of later versions, and those of other systems.
 
 /// Keys that the format has but this version does not serve, by kind of table.
-const LATER: [(&str, &str); 13] = [
+const LATER: [(&str, &str); 11] = [
     ("file", "mcp"),
     ("file", "flow"),
     ("model", "api_key"),
@@ -9,11 +9,9 @@ const LATER: [(&str, &str); 13] = [
     ("model", "params"),
     ("tool", "dedupe"),
     ("tool", "detach"),
-    ("tool", "sql"),
     ("tool", "trust_annotations"),
     ("policy", "when"),
     ("milestone", "after"),
-    ("done", "check"),
     ("test", "check"),
 ];
 

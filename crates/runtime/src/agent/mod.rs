@@ -9,12 +9,14 @@
 //! - `table`, `reader`, `faults`, `names`: a typed reader over the parsed file that collects faults with their places.
 //! - `source`: the text and its folder. `references`, `duration`, `money`, `foreign`: what texts, times and amounts may be, and what keys of elsewhere mean.
 //! - `about`, `inputs`, `model`, `tools`, `command`, `http`, `schema`, `policy`, `quota`, `plan`, `test_section`: a table each.
-//! - `state_tools`: the tools of every run.
+//! - `state_tools`: the tools of every run. `folders`: are the folders of documents there? `fault_point`: does a run pass it?
 
 mod about;
 mod command;
 mod duration;
+mod fault_point;
 mod faults;
+mod folders;
 mod foreign;
 mod http;
 mod inputs;
@@ -28,6 +30,7 @@ mod reader;
 mod references;
 mod schema;
 mod source;
+mod sql;
 mod state_tools;
 mod table;
 mod test_section;
@@ -135,6 +138,25 @@ impl AgentFile {
         inputs::values(&self.inputs, given, cwd, &self.folder)
     }
 
+    /// Checks that each folder is there which a `documents` tool reads with these inputs, as [`inputs`](Self::inputs)
+    /// gave them. Nothing is read of it.
+    ///
+    /// # Errors
+    ///
+    /// `input.folder_missing` naming the input and its value.
+    pub fn check_folders(&self, inputs: &Value) -> Result<(), Error> {
+        folders::check(&self.definition, inputs)
+    }
+
+    /// Checks that a run of this agent can pass a fault point, as `--crash-at` names it.
+    ///
+    /// # Errors
+    ///
+    /// `usage.crash_at` naming the nearest tool, or the points that the tool passes.
+    pub fn check_fault_point(&self, text: &str) -> Result<(), Error> {
+        fault_point::check(&self.definition, text)
+    }
+
     /// Reads every table. The result counts only if no fault was noted.
     fn compile(file: &Table<'_>, source: &Source) -> Self {
         let specs = inputs::specs(file);
@@ -161,7 +183,7 @@ impl AgentFile {
             memo: Default::default(),
         };
         definition.milestones = plan::milestones(file, &definition);
-        definition.done = plan::done(file, &definition.milestones);
+        definition.done = plan::done(file, &definition.milestones, &ground);
         let test = test_section::test(file, &specs);
         file.close();
         let (path, folder) = (source.path.clone(), source.folder.clone());

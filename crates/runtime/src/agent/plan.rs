@@ -1,6 +1,6 @@
 //! `[[milestone]]` and `[done]`: the fixed part of the plan, and when the run is complete.
 
-use lodestep_core::definition::{Decide, Definition, Done, MilestoneDefinition};
+use lodestep_core::definition::{Check, Decide, Definition, Done, MilestoneDefinition};
 use lodestep_core::policy::judge;
 
 use crate::tools::rooted::check_name;
@@ -9,6 +9,7 @@ use super::names::{instead, is_plain, shown};
 use super::reader::Item;
 use super::references::Allowed;
 use super::table::Table;
+use super::tools::Ground;
 
 /// The tool that ends a run: it can't be the evidence of what has to come before it.
 const FINISH: &str = "finish";
@@ -89,7 +90,7 @@ fn action(item: &Item<'_>, definition: &Definition) -> Option<String> {
 }
 
 /// Reads `[done]`.
-pub(super) fn done(file: &Table<'_>, milestones: &[MilestoneDefinition]) -> Done {
+pub(super) fn done(file: &Table<'_>, milestones: &[MilestoneDefinition], ground: &Ground<'_>) -> Done {
     let item = file.get("done");
     let Some(table) = item.and_then(|item| item.table("done", "[done] with `milestones = \"all\"`")) else {
         return Done::default();
@@ -99,8 +100,10 @@ pub(super) fn done(file: &Table<'_>, milestones: &[MilestoneDefinition]) -> Done
         item.fault("there is no milestone that could be reached", "add a [[milestone]]");
     }
     let artifacts = table.get("artifacts").map(|item| artifacts(&item)).unwrap_or_default();
+    let argv = table.get("check").and_then(|item| item.argv(&Allowed::Inputs(ground.inputs)));
+    let check = argv.map(|argv| Check { argv, folder: ground.folder.to_string_lossy().into_owned() });
     table.close();
-    Done { all_milestones: all.is_some(), artifacts }
+    Done { all_milestones: all.is_some(), artifacts, check }
 }
 
 fn artifacts(item: &Item<'_>) -> Vec<String> {

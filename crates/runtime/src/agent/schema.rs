@@ -19,6 +19,9 @@ use super::reader::Item;
 /// Keys that put a schema together from others: what they allow, `additionalProperties` does not know.
 const COMPOSING: [&str; 8] = ["allOf", "anyOf", "oneOf", "if", "then", "else", "$ref", "dependentSchemas"];
 
+/// What a property can be.
+const TYPES: [&str; 8] = ["string", "number", "integer", "boolean", "object", "array", "null", "artifact"];
+
 /// What is wrong with a part of a schema, and the mend.
 type Wrong<'a> = (Item<'a>, String, String);
 
@@ -132,6 +135,10 @@ fn compile<'a>(item: &Item<'a>, schema: &Value) -> Result<(), Wrong<'a>> {
     if place.value().as_str() == Some("artifact") {
         let what = format!("`{}`: an artifact is an argument, not a part of one", place.name);
         return Err((place, what, "make it a property of `input` itself".to_owned()));
+    }
+    if let Some(word) = place.value().as_str().filter(|_| path.ends_with("/type")) {
+        let what = format!("`{}` can't be \"{}\"", place.name, shown(word));
+        return Err((place, what, instead(word, &TYPES, "types")));
     }
     let what = format!("`{}` is no JSON Schema: {}", place.name, shown_error(&error));
     Err((place, what, "see json-schema.org, draft 2020-12".to_owned()))

@@ -9,7 +9,7 @@ use toml::de::{DeString, DeTable, DeValue};
 
 use super::faults::Faults;
 use super::foreign;
-use super::names::{instead, shown};
+use super::names::{instead, nearest, shown};
 use super::reader::Item;
 
 /// A table whose keys are read one by one.
@@ -67,6 +67,12 @@ impl<'a> Table<'a> {
     /// Is the key there? Does not count as being asked for.
     pub fn has(&self, key: &str) -> bool {
         self.entries.iter().any(|(name, _)| *name == key)
+    }
+
+    /// Is there a key that is none of these, but was meant to be this one? Does not count as being asked for.
+    pub fn has_misspelt(&self, meant: &str, known: &[&str]) -> bool {
+        let is_meant = |key: &&str| nearest(key, known.iter().copied()) == Some(meant);
+        self.entries.iter().map(|(key, _)| *key).filter(|key| !known.contains(key)).any(|key| is_meant(&key))
     }
 
     /// Notes every key that nobody asked for.

@@ -88,7 +88,9 @@ fn take_in(effects: &mut BTreeMap<Ordinal, Effect>, envelope: &Envelope, event: 
             outcome: "open",
         }),
         _ => {
-            if let (Some(outcome), Some(last)) = (change.outcome, effect.attempts.last_mut()) {
+            // That the action failed for good is no answer to an attempt that was never sent.
+            let last = effect.attempts.last_mut().filter(|last| last.outcome != "not sent");
+            if let (Some(outcome), Some(last)) = (change.outcome, last) {
                 last.outcome = outcome;
             }
         }

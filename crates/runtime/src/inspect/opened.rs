@@ -1,16 +1,20 @@
 //! A run with its definition, its inputs and the texts that its checkpoint names.
 
-use lodestep_core::checkpoint::{ActionState, Phase};
+use lodestep_core::checkpoint::{Action, ActionState, Phase};
 use lodestep_core::context::Blobs;
+use lodestep_core::definition::{StateAct, ToolKind};
 use lodestep_core::rules::inbox::Message;
-use lodestep_core::rules::standing::{Standing, standing};
+use lodestep_core::rules::standing::Standing;
 use lodestep_core::{Checkpoint, Definition, Error, Result, RunKey, Stored};
-use lodestep_store::{RunRef, RunRow, Store};
+use lodestep_store::loaded::undecodable;
+use lodestep_store::{Replay, RunRef, RunRow, Store};
 use serde_json::Value;
 
-/// A run, read at one moment.
+use crate::inspect::{self, walk};
+
+/// A run, read at one moment, as far as it can be read.
 pub struct Opened {
-    /// Its row.
+    /// Its row; the holder is left out when it is dead.
     pub row: RunRow,
     /// Its state.
     pub checkpoint: Checkpoint,
@@ -18,10 +22,12 @@ pub struct Opened {
     pub unread: Vec<(u64, Message)>,
     /// Where it stands.
     pub standing: Standing,
-    /// Its pinned definition.
-    pub definition: Definition,
-    /// Its inputs.
+    /// Its pinned definition, if it can be read.
+    pub definition: Option<Definition>,
+    /// Its inputs; null when they can't be read.
     pub inputs: Value,
+    /// What of it can't be read, in words; empty when all is well.
+    pub damage: Vec<String>,
     blobs: Blobs,
 }
 
@@ -39,34 +45,87 @@ impl Opened {
         serde_json::from_slice(self.blobs.get(&stored.digest).map(Vec::as_slice).unwrap_or_default())
             .unwrap_or(Value::Null)
     }
+
+    /// What a question may be answered with; empty when it takes any text.
+    pub fn choices(&self, question: &Action) -> Vec<String> {
+        let arguments = self.json(&question.arguments);
+        let choices = arguments.get("choices").and_then(Value::as_array);
+        choices.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    }
+
+    /// What the model said when it last called finish, whatever came of it.
+    pub fn last_word(&self) -> Option<String> {
+        let finish = |tool: &str| {
+            let kind = self.definition.as_ref().and_then(|definition| definition.tool(tool)).map(|tool| &tool.kind);
+            matches!(kind, Some(ToolKind::State { act: StateAct::Finish }))
+        };
+        let settled = self.checkpoint.recent.iter().rev().find(|settled| finish(&settled.tool))?;
+        self.json(&settled.arguments).get("summary").and_then(Value::as_str).map(str::to_owned)
+    }
 }
 
-/// Reads a run with everything that its checkpoint names.
+/// Reads a run with everything that its checkpoint names, as far as it can be read. Of a damaged journal the state is that
+/// before the damage.
 ///
 /// # Errors
 ///
-/// `run.not_found`, `store.corrupt`, `store.value_missing`.
+/// `run.not_found`; `store.corrupt` when not even the first transition can be read.
 pub async fn open(store: &dyn Store, run: &RunKey) -> Result<Opened> {
-    let loaded = store.load(run).await?;
-    let checkpoint = loaded.checkpoint()?;
-    let blobs = readable(store, &loaded.row.run, &named(&checkpoint)).await?;
-    let missing = |what: &str| {
-        let what = format!("run {}: its {what} is gone", run.run);
-        Error::new("store.value_missing", what, "`lodestep verify` says what else is missing")
+    let state = match store.load(run).await {
+        Ok(loaded) => match (loaded.checkpoint(), loaded.standing()) {
+            (Ok(checkpoint), Ok(standing)) => {
+                State { row: loaded.row, checkpoint, unread: loaded.unread, standing, damage: Vec::new() }
+            }
+            (Err(error), _) | (_, Err(error)) => before_damage(store, run, &error).await?,
+        },
+        Err(error) if error.code() == "run.not_found" => return Err(error),
+        Err(error) => before_damage(store, run, &error).await?,
     };
-    let definition = blobs.get(&checkpoint.definition.digest).ok_or_else(|| missing("definition"))?;
-    let definition = Definition::from_bytes(definition)?;
-    let inputs = blobs.get(&checkpoint.inputs.digest).ok_or_else(|| missing("inputs"))?;
-    let inputs = serde_json::from_slice(inputs).map_err(|_| missing("inputs"))?;
-    Ok(Opened {
-        standing: standing(&checkpoint),
-        row: loaded.row,
-        unread: loaded.unread,
-        checkpoint,
-        definition,
-        inputs,
-        blobs,
+    let State { row, checkpoint, unread, standing, mut damage } = state;
+    let blobs = readable(store, &row.run, &named(&checkpoint)).await?;
+    let mut missing = |what: &str| damage.push(format!("its {what} is gone or damaged; `lodestep verify` says more"));
+    let definition = blobs.get(&checkpoint.definition.digest).and_then(|bytes| Definition::from_bytes(bytes).ok());
+    if definition.is_none() {
+        missing("definition");
+    }
+    let inputs = blobs.get(&checkpoint.inputs.digest).and_then(|bytes| serde_json::from_slice(bytes).ok());
+    if inputs.is_none() {
+        missing("inputs value");
+    }
+    let inputs = inputs.unwrap_or(Value::Null);
+    let row = RunRow { holder: row.holder.filter(|worker| store.is_alive(worker)), ..row };
+    Ok(Opened { row, checkpoint, unread, standing, definition, inputs, damage, blobs })
+}
+
+/// What is known of a run's state.
+struct State {
+    row: RunRow,
+    checkpoint: Checkpoint,
+    unread: Vec<(u64, Message)>,
+    standing: Standing,
+    damage: Vec<String>,
+}
+
+/// The state after the last transition that can be read, or the error if there is none.
+async fn before_damage(store: &dyn Store, run: &RunKey, error: &Error) -> Result<State> {
+    let found = store.find(&run.namespace, run.run.as_str(), 1).await?;
+    let row = found.into_iter().find(|row| row.run.key.as_ref() == run).ok_or_else(|| error.clone())?;
+    let mut sound = 0;
+    let mut replay = Replay::default();
+    let walked = walk(store, &row.run, 1, |journal| {
+        replay.take_in(&journal.envelope)?;
+        sound = journal.seq;
+        Ok(true)
     })
+    .await;
+    if walked.is_err() {
+        // An event that does not fit may have left the state half changed.
+        replay = inspect::replay(store, &row.run, sound).await?;
+    }
+    let checkpoint = replay.checkpoint.ok_or_else(|| error.clone())?;
+    let damage =
+        vec![error.what().to_owned(), format!("what follows is the state after transition {}", checkpoint.seq)];
+    Ok(State { row, checkpoint, unread: Vec::new(), standing: undecodable(), damage })
 }
 
 /// The values that can be read: a run with a damaged one can still be looked at.

@@ -1,12 +1,13 @@
-//! Does the journal still say what it said? The chain is computed anew, every transition folded again, every
-//! snapshot and value compared.
+//! Does the journal still say what it said, and do the tables beside it? The chain is computed anew, every transition
+//! folded again, every snapshot, value and row compared.
+
+mod tables;
 
 use std::collections::BTreeSet;
 
-use lodestep_core::checkpoint::Checkpoint;
 use lodestep_core::event::{Envelope, Event, Resolution};
-use lodestep_core::{Digest, INLINE_VALUE_BYTES, Result, RunKey, Stored, ValueRef, fold};
-use lodestep_store::{RunRef, Store};
+use lodestep_core::{Digest, INLINE_VALUE_BYTES, Result, RunKey, Stored, ValueRef};
+use lodestep_store::{JournalRow, Replay, RunRef, Store};
 use serde::Serialize;
 
 use crate::inspect::walk;
@@ -24,6 +25,8 @@ pub struct Report {
     pub values: u64,
     /// Values that were erased. The journal verifies without them.
     pub erased: u64,
+    /// Rows beside the journal that were compared.
+    pub rows: u64,
     /// The head's digest.
     pub head: Digest,
     /// The state's digest.
@@ -32,50 +35,42 @@ pub struct Report {
     pub faults: Vec<String>,
 }
 
-/// Verifies one run. Damage is a finding, not an error.
+/// How often a run that moves meanwhile is looked at anew.
+const LOOKS: u32 = 8;
+
+/// Verifies one run. Damage is a finding, not an error. The tables beside a journal are compared when the journal
+/// itself is sound: what it folds to is then what they have to say. Of a run that never stands still for as long as
+/// that takes, the journal alone is verified, and `rows` is 0.
 ///
 /// # Errors
 ///
 /// `run.not_found` and the store's own errors.
-pub async fn verify(store: &dyn Store, key: &RunKey) -> Result<Report> {
-    let loaded = store.load(key).await?;
-    let run = loaded.row.run.clone();
-    let snapshots = store.snapshots(&run).await?;
-    let mut refolded = Refolded::default();
-    walk(store, &run, 1, |row| {
-        refolded.take_in(row, &snapshots);
-        Ok(refolded.faults.is_empty())
-    })
-    .await?;
-    let Refolded { checkpoint, transitions, compared, mut values, erased, mut faults, files } = refolded;
-    match &checkpoint {
-        Some(checkpoint) if faults.is_empty() => {
-            if checkpoint.seq != loaded.row.seq || checkpoint.head != loaded.row.head {
-                faults.push(format!(
-                    "the journal ends at transition {} with {}, the head says {} with {}",
-                    checkpoint.seq, checkpoint.head, loaded.row.seq, loaded.row.head
-                ));
+pub async fn verify(store: &dyn Store, run: &RunRef) -> Result<Report> {
+    let mut looks = 0;
+    loop {
+        looks += 1;
+        let beside = store.beside(run).await?;
+        let mut refolded = Refolded::of(store, run).await;
+        let mut rows = 0;
+        if refolded.faults.is_empty() {
+            let (compared, faults) = tables::compare(store, run, &refolded.replay, &beside).await?;
+            let moved = !faults.is_empty() && store.beside(run).await?.row != beside.row;
+            if moved && looks < LOOKS {
+                continue;
+            }
+            if !moved {
+                rows = compared;
+                refolded.faults.extend(faults);
             }
         }
-        Some(_) => {}
-        None => faults.push("the journal has no readable first transition".to_owned()),
+        return Ok(refolded.report(store, run, rows, beside.row.head).await);
     }
-    values += check_files(store, &run, &files, &mut faults).await;
-    Ok(Report {
-        run: key.clone(),
-        transitions,
-        snapshots: compared,
-        values,
-        erased,
-        head: loaded.row.head,
-        state: checkpoint.map(|checkpoint| checkpoint.state_digest()).unwrap_or_default(),
-        faults,
-    })
 }
 
 #[derive(Default)]
 struct Refolded {
-    checkpoint: Option<Checkpoint>,
+    snapshots: Vec<(u64, Vec<u8>)>,
+    replay: Replay,
     transitions: u64,
     compared: u64,
     values: u64,
@@ -85,26 +80,58 @@ struct Refolded {
 }
 
 impl Refolded {
-    fn take_in(&mut self, row: lodestep_store::JournalRow, snapshots: &[(u64, Vec<u8>)]) {
-        let folded = match &mut self.checkpoint {
-            None => fold::fold_first(&row.envelope).map(|(checkpoint, envelope)| {
-                self.checkpoint = Some(checkpoint);
-                envelope
-            }),
-            Some(checkpoint) => fold::fold(checkpoint, &row.envelope),
-        };
-        let envelope = match folded {
-            Ok(envelope) => envelope,
-            Err(error) => return self.faults.push(format!("transition {}: {}", row.seq, error.what())),
-        };
-        self.transitions += 1;
-        self.compare_snapshot(row.seq, snapshots);
-        self.compare_values(&row, &envelope);
+    async fn of(store: &dyn Store, run: &RunRef) -> Self {
+        let mut refolded = Self::default();
+        match store.snapshots(run).await {
+            Ok(snapshots) => refolded.snapshots = snapshots,
+            Err(error) => refolded.faults.push(error.what().to_owned()),
+        }
+        let walked = walk(store, run, 1, |row| Ok(refolded.take_in(&row))).await;
+        if let Err(error) = walked {
+            refolded.faults.push(error.what().to_owned());
+        }
+        refolded.look_for_strange_snapshots();
+        refolded
     }
 
-    fn compare_snapshot(&mut self, seq: u64, snapshots: &[(u64, Vec<u8>)]) {
-        let Some((_, bytes)) = snapshots.iter().find(|(at, _)| *at == seq) else { return };
-        let same = self.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.to_bytes() == *bytes);
+    async fn report(self, store: &dyn Store, run: &RunRef, rows: u64, head: Digest) -> Report {
+        let Self { replay, transitions, compared, mut values, erased, mut faults, files, .. } = self;
+        values += check_files(store, run, &files, &mut faults).await;
+        Report {
+            run: run.key.as_ref().clone(),
+            transitions,
+            snapshots: compared,
+            values,
+            erased,
+            rows,
+            head,
+            state: replay.checkpoint.map(|checkpoint| checkpoint.state_digest()).unwrap_or_default(),
+            faults,
+        }
+    }
+
+    /// False when it makes no sense to go on.
+    fn take_in(&mut self, row: &JournalRow) -> bool {
+        let envelope = match self.replay.take_in(&row.envelope) {
+            Ok(envelope) => envelope,
+            Err(error) => {
+                self.faults.push(format!("transition {}: {}", row.seq, error.what()));
+                return false;
+            }
+        };
+        if envelope.seq != row.seq {
+            self.faults.push(format!("table journal: transition {} stands under the number {}", envelope.seq, row.seq));
+        }
+        self.transitions += 1;
+        self.compare_snapshot(row.seq);
+        self.compare_values(row, &envelope);
+        self.compare_transcript(row, &envelope);
+        true
+    }
+
+    fn compare_snapshot(&mut self, seq: u64) {
+        let Some((_, bytes)) = self.snapshots.iter().find(|(at, _)| *at == seq) else { return };
+        let same = self.replay.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.to_bytes() == *bytes);
         if same {
             self.compared += 1;
         } else {
@@ -112,7 +139,15 @@ impl Refolded {
         }
     }
 
-    fn compare_values(&mut self, row: &lodestep_store::JournalRow, envelope: &Envelope) {
+    fn look_for_strange_snapshots(&mut self) {
+        let last = self.replay.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.seq);
+        let strange = self.snapshots.iter().filter(|(seq, _)| *seq > last || *seq == 0);
+        let words =
+            strange.map(|(seq, _)| format!("table snapshot: there is one of transition {seq}, and no such transition"));
+        self.faults.extend(words.collect::<Vec<_>>());
+    }
+
+    fn compare_values(&mut self, row: &JournalRow, envelope: &Envelope) {
         let present: Option<BTreeSet<Digest>> =
             row.values.as_ref().map(|values| values.iter().map(|bytes| Digest::of(bytes)).collect());
         for value in envelope.events.iter().flat_map(named_by) {
@@ -129,6 +164,18 @@ impl Refolded {
                     self.faults.push(format!("transition {}: value {} is missing or altered", row.seq, value.digest))
                 }
             }
+        }
+    }
+
+    /// A raw reply may be emptied; one that is there is what the journal says that it was.
+    fn compare_transcript(&mut self, row: &JournalRow, envelope: &Envelope) {
+        let Some(found) = row.transcript.as_ref().map(|bytes| Digest::of(bytes)) else { return };
+        let answered = envelope.events.iter().find_map(|event| match event {
+            Event::CallAnswered(answered) => Some(answered.reply.digest),
+            _ => None,
+        });
+        if answered.is_some_and(|digest| digest != found) {
+            self.faults.push(format!("transition {}: its transcript is altered", row.seq));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The built-in tools over folders: reading documents, writing files.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use lodestep_core::effect::Seen;
@@ -12,6 +13,11 @@ use crate::tools::{Sight, documents};
 pub(crate) fn perform(builtin: &str, function: &str, root: &Path, arguments: &Value) -> Sight {
     let rooted = match Rooted::open(root) {
         Ok(rooted) => rooted,
+        // It is not there, and no retry makes it: a plain no, which the model is told at once.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            let is = if error.kind() == ErrorKind::NotFound { "does not exist" } else { "is no folder" };
+            return Sight::new(Seen::Refused, format!("the folder {} {is}", root.display()));
+        }
         Err(error) => {
             let text = format!("the folder {} can't be opened: {error}", root.display());
             return Sight::new(Seen::NotStarted, text);
@@ -38,4 +44,22 @@ pub(crate) fn perform(builtin: &str, function: &str, root: &Path, arguments: &Va
 fn write(rooted: &Rooted, name: &str, text: &str) -> Result<String, String> {
     rooted.write_atomically(name, text.as_bytes()).map_err(|error| error.to_string())?;
     Ok(format!("wrote {name}, {} bytes", text.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_is_not_there_is_a_no_and_not_a_try() {
+        let base = tempfile::tempdir().expect("a folder");
+        std::fs::write(base.path().join("file"), "").expect("written");
+        for (name, says) in [("gone", "does not exist"), ("file", "is no folder"), ("file/below", "is no folder")] {
+            let root = base.path().join(name);
+            let sight = perform("documents", "list", &root, &Value::Null);
+            assert!(matches!(sight.seen, Seen::Refused), "{name}: {:?}", sight.seen);
+            let said = String::from_utf8_lossy(&sight.text).into_owned();
+            assert!(said.contains(says) && said.contains(&root.display().to_string()), "{said}");
+        }
+    }
 }

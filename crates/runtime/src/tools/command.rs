@@ -10,7 +10,7 @@ use lodestep_core::reference::with_inputs;
 use lodestep_core::rules::settle::LookedUp;
 use serde_json::Value;
 
-use crate::process::{Command, Ended, Holder, Output, clean_environment};
+use crate::process::{Cage, Command, Ended, Holder, Output, clean_environment};
 use crate::secrets::{Environment, Removed, Scrubber};
 use crate::tools::Sight;
 
@@ -31,6 +31,7 @@ pub(crate) struct Program<'a> {
     pub stdin: Vec<u8>,
     pub timeout: Duration,
     pub lock_file: Option<PathBuf>,
+    pub cage: &'a Cage,
     /// `LODESTEP_…` variables: key, run, action, epoch, attempt.
     pub identity: Vec<(&'static str, String)>,
 }
@@ -51,6 +52,7 @@ impl Program<'_> {
             stdout_limit: STDOUT_BYTES,
             stderr_limit: STDERR_BYTES,
             lock_file: self.lock_file,
+            cage: self.cage.clone(),
         })
     }
 

@@ -6,6 +6,7 @@
 //! - [`command`]: programs, under a holder.
 //! - [`http`]: HTTP requests.
 //! - [`function`]: functions of the embedding program.
+//! - [`sql`]: statements of a SQLite database.
 //! - [`schema`]: arguments against a tool's schema.
 //! - [`rooted`]: roots that names can't leave.
 
@@ -17,11 +18,13 @@ pub mod function;
 pub mod http;
 pub mod rooted;
 pub mod schema;
+pub mod sql;
 
 use lodestep_core::effect::Seen;
 use lodestep_core::rules::settle::NewArtifact;
 
 pub use function::{Functions, ToolCall, ToolError};
+pub use lodestep_core::rules::settle::LookedUp;
 
 /// What a worker saw of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lodestep_core::checkpoint::Action;
-use lodestep_core::definition::{HttpTool, ToolDefinition, ToolKind};
+use lodestep_core::definition::{HttpTool, StateAct, ToolDefinition, ToolKind};
 use lodestep_core::effect::{Class, Seen};
 use lodestep_core::json::canonical;
 use lodestep_core::reference::with_inputs;
@@ -14,7 +14,7 @@ use lodestep_core::rules::decide::artifacts::pinned;
 use lodestep_core::rules::settle::LookedUp;
 use lodestep_core::{Digest, Error, Result, Stored};
 use lodestep_store::RunRef;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use crate::fault::{self, Point};
@@ -23,7 +23,7 @@ use crate::runtime::Runtime;
 use crate::secrets::{Removed, Secrets};
 use crate::tools::command::Program;
 use crate::tools::http::Call;
-use crate::tools::{Sight, ToolCall, artifacts, builtin};
+use crate::tools::{Sight, ToolCall, artifacts, builtin, sql};
 use crate::worker::lease::Shared;
 use crate::worker::pinned::Pinned;
 
@@ -80,10 +80,14 @@ impl Dispatch {
             ToolKind::Http(http) => {
                 let artifacts = self.artifact_bytes(tool, &arguments).await?;
                 let identity = self.http_identity();
-                let call = self.call(tool, http, &arguments, &artifacts, &identity);
+                let call = self.http_call(tool, http, &arguments, &artifacts, &identity);
                 call.attempt(self.stopped(), removed).await
             }
+            ToolKind::Sql { database, statement } => {
+                self.statement(tool, database, statement, arguments).await?.attempt(self.stopped()).await
+            }
             ToolKind::Function => self.function(tool, arguments).await?,
+            ToolKind::State { act: StateAct::Finish } => self.check(tool, arguments, removed).await?,
             ToolKind::State { .. } => Sight::new(Seen::Refused, "the core decides this one"),
         };
         removed.add(self.secrets.scrubber.scrub(&mut sight.text));
@@ -133,16 +137,22 @@ impl Dispatch {
                 ToolKind::Http(http) if http.lookup.is_some() => {
                     let artifacts = self.artifact_bytes(tool, &arguments).await?;
                     let identity = self.http_identity();
-                    let call = self.call(tool, http, &arguments, &artifacts, &identity);
+                    let call = self.http_call(tool, http, &arguments, &artifacts, &identity);
                     Ok(call.look_up(self.stopped(), &mut removed).await)
                 }
+                ToolKind::Sql { database, statement } => {
+                    Ok(self.statement(tool, database, statement, arguments).await?.look_up().await)
+                }
+                ToolKind::Function => Ok(self.look_up_function(tool, arguments).await),
                 _ => Ok(LookedUp::Unknown(format!("`{}` has no lookup", tool.name))),
             }
         };
         let mut said = asked.await.unwrap_or_else(|error: Error| LookedUp::Unknown(error.to_string()));
         removed.add(match &mut said {
             LookedUp::Done(result) => self.secrets.scrubber.scrub(result),
-            LookedUp::NoAnswer(why) | LookedUp::Unknown(why) => self.secrets.scrubber.scrub_text(why),
+            LookedUp::NoAnswer(why) | LookedUp::NotNow(why) | LookedUp::Unknown(why) => {
+                self.secrets.scrubber.scrub_text(why)
+            }
             LookedUp::Absent | LookedUp::Running => Removed::default(),
         });
         (said, removed)
@@ -196,21 +206,81 @@ impl Dispatch {
         }
     }
 
-    async fn function(&self, tool: &ToolDefinition, arguments: Value) -> Result<Sight> {
-        let call = ToolCall {
+    /// The statement as it is performed; only an effect has a key.
+    async fn statement(
+        &self,
+        tool: &ToolDefinition,
+        database: &str,
+        text: &str,
+        arguments: Value,
+    ) -> Result<sql::Statement> {
+        let arguments = self.with_artifacts(tool, arguments).await?;
+        let key = self.action.key.clone().filter(|_| !self.action.class.is_repeatable());
+        Ok(sql::Statement {
+            database: PathBuf::from(with_inputs(database, &self.pinned.inputs)),
+            text: text.to_owned(),
+            arguments: serde_json::from_slice(&arguments).unwrap_or_default(),
+            key: key.map(|key| sql::Key {
+                key,
+                epoch: self.epoch,
+                tool: tool.name.clone(),
+                run: self.run.key.run.to_string(),
+                action: self.action.ordinal.0,
+            }),
+            timeout: Duration::from_millis(tool.timeout_ms),
+        })
+    }
+
+    fn call(&self, arguments: Value) -> ToolCall {
+        ToolCall {
             arguments,
             key: self.action.key.clone().unwrap_or_default(),
             run: self.run.key.run.to_string(),
             action: self.action.ordinal.0,
             attempt: self.attempt,
             epoch: self.epoch,
-        };
+        }
+    }
+
+    async fn look_up_function(&self, tool: &ToolDefinition, arguments: Value) -> LookedUp {
+        let timeout = Duration::from_millis(tool.timeout_ms);
+        tokio::select! {
+            said = self.runtime.functions.look_up(&tool.name, self.call(arguments)) => said,
+            () = tokio::time::sleep(timeout) => LookedUp::NotNow(format!("no answer within {} ms", tool.timeout_ms)),
+            () = self.stopped() => LookedUp::NotNow("stopped by the worker".to_owned()),
+        }
+    }
+
+    async fn function(&self, tool: &ToolDefinition, arguments: Value) -> Result<Sight> {
+        let call = self.call(arguments);
         let timeout = Duration::from_millis(tool.timeout_ms);
         Ok(tokio::select! {
             sight = self.runtime.functions.perform(&tool.name, call) => sight,
             () = tokio::time::sleep(timeout) => Sight::new(Seen::TimedOut, format!("no answer within {} ms", tool.timeout_ms)),
             () = self.stopped() => Sight::new(Seen::Interrupted, "stopped by the worker"),
         })
+    }
+
+    /// The definition's check of a finish: it gets the summary, and the texts of the artifacts that the definition requires.
+    async fn check(&self, tool: &ToolDefinition, mut arguments: Value, removed: &mut Removed) -> Result<Sight> {
+        let done = &self.pinned.definition.done;
+        let Some(check) = &done.check else {
+            return Ok(Sight::new(Seen::Refused, "the core decides this one"));
+        };
+        let mut texts = Map::new();
+        for (name, stored) in self.artifacts.iter().filter(|(name, _)| done.artifacts.contains(name)) {
+            let bytes = self.runtime.value(&self.run, *stored).await?;
+            // What is no text is named all the same; the check then knows that it can't judge it.
+            texts.insert(name.clone(), String::from_utf8(bytes).map_or(Value::Null, Value::String));
+        }
+        arguments["artifacts"] = Value::Object(texts);
+        let mut program = self.program(tool, &check.argv, canonical(&arguments));
+        program.folder = &check.folder;
+        let mut sight = program.attempt(&self.holder()?, self.stopped(), removed).await;
+        if sight.seen == Seen::Refused {
+            sight.text = [b"not complete yet, says the check: ".as_slice(), &sight.text].concat();
+        }
+        Ok(sight)
     }
 
     /// The arguments with the texts of pinned artifacts in their places, as a program gets them.
@@ -247,7 +317,7 @@ impl Dispatch {
         Ok(all)
     }
 
-    fn call<'a>(
+    fn http_call<'a>(
         &'a self,
         tool: &'a ToolDefinition,
         http: &'a HttpTool,
@@ -299,6 +369,7 @@ impl Dispatch {
             stdin,
             timeout: Duration::from_millis(tool.timeout_ms),
             lock_file: self.lease.tools_lock.clone(),
+            cage: &self.lease.cage,
             identity: vec![
                 ("LODESTEP_TOOL", tool.name.clone()),
                 ("LODESTEP_IDEMPOTENCY_KEY", self.action.key.clone().unwrap_or_default()),

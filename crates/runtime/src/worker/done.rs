@@ -10,12 +10,26 @@ use lodestep_model::{ModelError, Reply};
 use crate::secrets::Removed;
 use crate::tools::Sight;
 
+/// A reply, and how it is stored.
+pub(super) struct Answered {
+    pub reply: Reply,
+    /// JSON with its fields in a fixed order.
+    pub transcript: Vec<u8>,
+}
+
+impl Answered {
+    pub fn new(reply: Reply) -> Self {
+        // Encoding into a vector can't fail.
+        let transcript = serde_json::to_vec(&reply).unwrap_or_default();
+        Self { reply, transcript }
+    }
+}
+
 /// What came back from outside.
-#[derive(Clone)]
 pub(super) enum Done {
     Attempt { ordinal: Ordinal, attempt: u32, sight: Sight, removed: Removed },
     Lookup { ordinal: Ordinal, said: LookedUp, removed: Removed },
-    Reply { call: u64, reply: std::result::Result<Reply, ModelError>, removed: Removed },
+    Reply { call: u64, reply: std::result::Result<Answered, ModelError>, removed: Removed },
 }
 
 impl Done {
@@ -56,10 +70,4 @@ pub(super) fn fail(draft: &mut Draft, definition: &Definition, call: u64, error:
         return draft.push(Event::CallLost(CallLost { call }));
     }
     ask::fail(draft, definition, call, why, &error.to_string(), wait_ms)
-}
-
-/// The raw reply as it is stored: JSON with its fields in a fixed order.
-pub(super) fn transcript_of(reply: &Reply) -> Vec<u8> {
-    // Encoding into a vector can't fail.
-    serde_json::to_vec(reply).unwrap_or_default()
 }

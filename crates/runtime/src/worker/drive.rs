@@ -3,7 +3,10 @@
 //! Nothing is sent that is not committed. An outcome is committed as soon as it is known, with whatever
 //! follows from it. When a commit fails, the state is read again and what was seen is applied to it anew.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod priors;
+mod quarantine;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,15 +15,14 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 use lodestep_core::checkpoint::{ActionState, Phase};
 use lodestep_core::event::{CallLost, Event, HandedOver, RunStopped, StopReason};
-use lodestep_core::json::parse_strict;
-use lodestep_core::rules::decide::{Prior, Question, decide};
+use lodestep_core::rules::decide::{Question, decide};
 use lodestep_core::rules::inbox::{self, Message};
 use lodestep_core::rules::owed::{Hands, dispatchable, owed, wants_model};
 use lodestep_core::rules::recover;
 use lodestep_core::rules::settle::{Attempt, settle, settle_lookup};
-use lodestep_core::rules::standing::{Standing, standing};
-use lodestep_core::{Checkpoint, Digest, Draft, Error, INLINE_VALUE_BYTES, Ordinal, Result, ValueRef};
-use lodestep_model::{Reply, Request};
+use lodestep_core::rules::standing::standing;
+use lodestep_core::{Checkpoint, Draft, Error, INLINE_VALUE_BYTES, Ordinal, Result, ValueRef};
+use lodestep_model::Request;
 use lodestep_store::{Claim, Commit};
 use tokio::sync::watch;
 
@@ -31,11 +33,13 @@ use crate::runtime::Runtime;
 use crate::secrets::{Secrets, scrub_reply};
 use crate::tools::Sight;
 use crate::worker::dispatch::Dispatch;
-use crate::worker::done::{Done, fail, tool_of, transcript_of};
+use crate::worker::done::{Answered, Done, fail, tool_of};
 use crate::worker::lease::Shared;
 use crate::worker::pinned::Pinned;
 use crate::worker::request::{Cache, prepare};
 use crate::worker::{DRAIN, Shutdown};
+use priors::Index;
+use quarantine::{give_up, is_damage};
 
 /// A run that crashed its workers so often is quarantined.
 pub const CRASHES_TO_QUARANTINE: u32 = 5;
@@ -64,6 +68,7 @@ pub(super) struct Drive {
     observer: Arc<dyn Observer>,
     shutdown: Shutdown,
     cache: Cache,
+    index: Index,
     /// What is under way, polled by the run's own task: a step costs no hand-over between threads.
     tasks: FuturesUnordered<BoxFuture<'static, Option<Done>>>,
     under_way: BTreeSet<Ordinal>,
@@ -86,6 +91,7 @@ impl Drive {
             observer,
             shutdown,
             cache: Cache::default(),
+            index: Index::default(),
             tasks: FuturesUnordered::new(),
             under_way: BTreeSet::new(),
             asking: None,
@@ -103,6 +109,9 @@ impl Drive {
             self.wait_for_left_tools(left.clone()).await?;
         }
         let mut checkpoint = self.load().await?;
+        if let Some(why) = self.is_rewound(&checkpoint) {
+            return self.stop(checkpoint, StopReason::Rewound, why).await;
+        }
         let run = match Pinned::of(&self.runtime, &self.claim.run, &checkpoint).await {
             Ok(run) => run,
             Err(error) => return self.stop_for(checkpoint, error).await,
@@ -128,6 +137,9 @@ impl Drive {
 
     /// A definition that this program or this machine can't go on with stops the run, saying what to mend.
     async fn stop_for(self, checkpoint: Checkpoint, error: Error) -> Result<()> {
+        if is_damage(&error) {
+            return self.without_definition(checkpoint, error).await;
+        }
         let reason = match error.code() {
             "model.script" => StopReason::Secret,
             "model.unknown" | "run.definition_unreadable" => StopReason::Version,
@@ -172,6 +184,8 @@ impl Drive {
     async fn load(&mut self) -> Result<Checkpoint> {
         let loaded = self.runtime.store.load(&self.claim.run.key).await?;
         self.inbox = loaded.row.inbox;
+        // A commit whose outcome was unknown may have brought effects.
+        self.index = Index::default();
         loaded.checkpoint()
     }
 
@@ -265,17 +279,18 @@ impl Drive {
         {
             self.claim.crashes = 0;
             let text = draft.put(format!("its workers crashed {CRASHES_TO_QUARANTINE} times on it without an outcome"));
-            draft.push(Event::RunStopped(RunStopped { reason: StopReason::Quarantine, text }))?;
+            draft.push(Event::RunStopped(RunStopped { reason: StopReason::Crashes, text }))?;
         }
         for done in seen {
-            self.take_in(&mut draft, run, done.clone()).await?;
+            self.take_in(&mut draft, run, done).await?;
         }
         self.drop_call_after_cancel(&mut draft)?;
         let stopping = self.shutdown.is_begun();
         let busy = self.under_way.len() as u32;
         let parallel = draft.checkpoint().limits.parallel.max(1);
         let free = if stopping || self.lease.is_too_late() { 0 } else { parallel.saturating_sub(busy) };
-        owed(&mut draft, &run.definition, Hands { free, send_by: self.lease.send_by() })?;
+        let hands = Hands { free, send_by: self.lease.send_by(), busy: &self.under_way };
+        owed(&mut draft, &run.definition, hands)?;
         let mut request = None;
         if !stopping && wants_model(draft.checkpoint(), draft.now()) && self.asking.is_none() {
             let store = self.runtime.store.clone();
@@ -284,10 +299,9 @@ impl Drive {
                 prepare(&mut draft, &mut self.cache, store.as_ref(), &self.claim.run, &definition, &inputs).await;
             request = match prepared {
                 Ok(request) => request,
-                Err(error) if error.code() == "store.value_damaged" => {
+                Err(error) if is_damage(&error) => {
                     // The outcomes in this draft are kept, and the run says what is wrong: it is no worker's crash.
-                    let text = draft.put(format!("{}; {}", error.what(), error.next()));
-                    draft.push(Event::RunStopped(RunStopped { reason: StopReason::Quarantine, text }))?;
+                    give_up(&mut draft, None, &error)?;
                     None
                 }
                 Err(error) => return Err(error),
@@ -296,67 +310,48 @@ impl Drive {
         Ok((draft, request))
     }
 
-    async fn take_in(&mut self, draft: &mut Draft, run: &Pinned, done: Done) -> Result<()> {
+    async fn take_in(&mut self, draft: &mut Draft, run: &Pinned, done: &Done) -> Result<()> {
         done.note_removed(draft)?;
         match done {
             Done::Attempt { ordinal, attempt, sight, .. } => {
-                let Sight { seen, text, artifact, retry_after_ms } = sight;
+                let Sight { seen, text, artifact, retry_after_ms } = sight.clone();
+                let (ordinal, attempt) = (*ordinal, *attempt);
                 settle(draft, Attempt { ordinal, attempt, seen, text, artifact, retry_after_ms })
             }
-            Done::Lookup { ordinal, said, .. } => settle_lookup(draft, ordinal, said),
+            Done::Lookup { ordinal, said, .. } => settle_lookup(draft, *ordinal, said.clone()),
             Done::Reply { call, reply, .. } => {
+                let call = *call;
                 if draft.checkpoint().model.open.is_none_or(|open| open.call != call) {
                     // The state was read again and has the reply, or a cancel dropped it.
                     return Ok(());
                 }
                 match reply {
-                    Ok(reply) => self.decide(draft, run, call, &reply).await,
-                    Err(error) => fail(draft, &run.definition, call, &error),
+                    Ok(answered) => self.decide(draft, run, call, answered).await,
+                    Err(error) => fail(draft, &run.definition, call, error),
                 }
             }
         }
     }
 
-    async fn decide(&mut self, draft: &mut Draft, run: &Pinned, call: u64, reply: &Reply) -> Result<()> {
+    async fn decide(&mut self, draft: &mut Draft, run: &Pinned, call: u64, answered: &Answered) -> Result<()> {
         if draft.checkpoint().phase != Phase::Active {
             return draft.push(Event::CallLost(CallLost { call }));
         }
-        let raw = transcript_of(reply);
-        let priors = self.priors(draft.checkpoint(), run, reply).await?;
+        let Answered { reply, transcript } = answered;
+        let found = self.index.priors(&self.runtime, &self.claim.run, draft.checkpoint(), run, reply).await;
+        let priors = match found {
+            Err(error) if is_damage(&error) => return give_up(draft, Some(call), &error),
+            found => found?,
+        };
         let question = Question {
             definition: &run.definition,
             call,
             reply,
-            transcript: ValueRef::of(&raw),
+            transcript: ValueRef::of(transcript),
             check: &|tool, arguments| run.schemas.check(tool, arguments),
             priors: &priors,
         };
         decide(draft, &question)
-    }
-
-    /// Equal effects that have left the checkpoint. Looked for only when the run has some.
-    async fn priors(
-        &mut self,
-        checkpoint: &Checkpoint,
-        run: &Pinned,
-        reply: &Reply,
-    ) -> Result<BTreeMap<Digest, Prior>> {
-        let mut priors = BTreeMap::new();
-        let kept = checkpoint.recent.iter().filter(|settled| settled.same.is_some()).count() as u64;
-        if checkpoint.effect_log.count <= kept {
-            return Ok(priors);
-        }
-        for call in &reply.calls {
-            let Some(tool) = run.definition.tool(&call.name).filter(|tool| !tool.class.is_repeatable()) else {
-                continue;
-            };
-            let Ok(arguments) = parse_strict(&call.arguments) else { continue };
-            let same = lodestep_core::effect::sameness(&tool.name, &arguments, tool.same_by.as_deref());
-            if let Some(prior) = crate::inspect::prior(&self.runtime, &self.claim.run, &same).await? {
-                priors.insert(same, prior);
-            }
-        }
-        Ok(priors)
     }
 
     /// A cancel drops a call that is under way: its whole reservation is charged.
@@ -387,20 +382,19 @@ impl Drive {
         self.cache.keep(draft.values());
         let mut transition = draft.seal();
         self.put_large(&mut transition.values).await?;
-        let every = u64::from(transition.checkpoint.limits.snapshot_every.max(1));
-        let after = transition.checkpoint.clone();
-        let (events, values) = (transition.events.clone(), transition.values.clone());
-        let stands: Standing = standing(&after);
+        let sealed = Arc::new(transition);
+        let after = &sealed.checkpoint;
+        let every = u64::from(after.limits.snapshot_every.max(1));
         let commit = Commit {
             run: self.claim.run.clone(),
             epoch: self.claim.epoch,
             snapshot: after.seq.is_multiple_of(every) || after.is_over(),
-            transition,
+            transition: sealed.clone(),
             transcript: seen.iter().find_map(|done| match done {
-                Done::Reply { reply: Ok(reply), .. } => Some(transcript_of(reply)),
+                Done::Reply { reply: Ok(answered), .. } => Some(answered.transcript.clone()),
                 _ => None,
             }),
-            standing: stands,
+            standing: standing(after),
             release,
         };
         let mut results = self.runtime.store.commit(vec![commit]).await;
@@ -409,12 +403,17 @@ impl Drive {
         })?;
         self.inbox = self.inbox.max(committed.inbox);
         self.worked_until_us = self.runtime.clock.boot_us();
-        self.observer.committed(&self.claim.run.key, &events, &values, &after);
-        Ok(after)
+        self.index.learn(&sealed.events, after);
+        self.observer.committed(&self.claim.run.key, &sealed.events, &sealed.values, after);
+        // The store has let go of it by now; where it has not, the state is copied.
+        Ok(Arc::unwrap_or_clone(sealed).checkpoint)
     }
 
     /// Values above the inline bound become files before the commit that names them.
     async fn put_large(&mut self, values: &mut Vec<Vec<u8>>) -> Result<()> {
+        if values.iter().all(|bytes| bytes.len() <= INLINE_VALUE_BYTES) {
+            return Ok(());
+        }
         let (large, inline) = std::mem::take(values).into_iter().partition(|bytes| bytes.len() > INLINE_VALUE_BYTES);
         *values = inline;
         for bytes in large as Vec<Vec<u8>> {
@@ -431,7 +430,7 @@ impl Drive {
                 let mut reply = model.ask(&request).await;
                 fault::reach("model", Point::Reply);
                 let removed = scrub_reply(&secrets.scrubber, &mut reply);
-                Done::Reply { call, reply, removed }
+                Done::Reply { call, reply: reply.map(Answered::new), removed }
             });
             self.tasks.push(Box::pin(async { asked.await.ok() }));
             self.asking = Some((call, handle));

@@ -1,6 +1,6 @@
 //! The worker: it claims what is due and advances each run until nothing can be done now.
 //!
-//! - `drive`: the one loop: draft, commit, dispatch, wait.
+//! - `drive`: the one loop: draft, commit, dispatch, wait; what it does when a run is damaged, and with equal effects.
 //! - `done`: what came back from outside.
 //! - `dispatch`: one action performed, off the loop.
 //! - `pinned`: what a run is pinned to, compiled.
@@ -17,9 +17,10 @@ mod request;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lodestep_core::rules::standing::{Standing, standing};
+use lodestep_core::rules::standing::Standing;
 use lodestep_core::{Result, RunKey, Timestamp};
-use lodestep_store::{Claim, Store, Want};
+use lodestep_store::loaded::undecodable;
+use lodestep_store::{Claim, Hold, Loaded, Store, Want};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -118,8 +119,8 @@ impl Runtime {
             for claim in self.store.claim(lease.worker(), Want::Run(run.clone())).await? {
                 advance(self.clone(), lease.share(), claim, observer.clone(), shutdown.clone()).await;
             }
-            let loaded = self.store.load(run).await?;
-            let stands = standing(&loaded.checkpoint()?);
+            let Some(loaded) = self.readable(run).await? else { break undecodable() };
+            let stands = loaded.standing()?;
             let held = loaded.row.holder.is_some();
             if shutdown.is_begun() || (!held && loaded.unread.is_empty() && enough(&stands)) {
                 break stands;
@@ -128,6 +129,18 @@ impl Runtime {
         };
         lease.give_back().await?;
         Ok(stands)
+    }
+
+    /// A run, as it is loaded; `None` when it is held because it can't be read.
+    async fn readable(&self, run: &RunKey) -> Result<Option<Loaded>> {
+        let error = match self.store.load(run).await {
+            Ok(loaded) if loaded.row.hold == Some(Hold::Undecodable) => return Ok(None),
+            Ok(loaded) => return Ok(Some(loaded)),
+            Err(error) => error,
+        };
+        let found = self.store.find(&run.namespace, run.run.as_str(), 1).await?;
+        let is_held = found.iter().any(|row| row.hold == Some(Hold::Undecodable));
+        if is_held { Ok(None) } else { Err(error) }
     }
 }
 
@@ -204,6 +217,15 @@ async fn advance(
         Ok(Ok(())) => return,
         Ok(Err(error)) if error.code() == "lease.lost" => return,
         Ok(Err(error)) if error.code() == "store.unavailable" => (Some(store.now().plus_ms(1_000)), false),
+        // Another build can go on with it.
+        Ok(Err(error)) if error.code() == "store.newer_format" => (Some(store.now().plus_ms(60_000)), false),
+        Ok(Err(error)) if matches!(error.code(), "store.corrupt" | "store.undecodable") => {
+            eprintln!("run {}: {error}", back.run.key.run);
+            match store.hold(&back, &format!("undecodable: {}", error.what())).await {
+                Err(error) if error.code() != "lease.lost" => (Some(store.now().plus_ms(64_000)), true),
+                _ => return,
+            }
+        }
         // It is taken up again, and after a few crashes quarantined with that as its reason.
         Ok(Err(error)) => {
             eprintln!("run {}: {error}", back.run.key.run);

@@ -15,7 +15,9 @@ pub(super) async fn a_dead_worker_s_runs_are_taken_over_at_once(subject: Arc<dyn
     let other = subject.reopen();
     let worker = other.enlist().await?;
     ensure_equal!(other.claim(&worker, Want::Due(9)).await?.len(), 0);
+    ensure!(other.is_alive(&dead.worker) && other.is_alive(&worker), "both live");
     subject.kill(&dead.worker);
+    ensure!(!other.is_alive(&dead.worker) && other.is_alive(&worker), "one of them is dead, claimed or not");
     let mut heir = Held::take(&other, "one", worker).await?;
     ensure_equal!((heir.claim.epoch, heir.claim.crashes), (2, 1));
     ensure_equal!(heir.checkpoint, dead.checkpoint);

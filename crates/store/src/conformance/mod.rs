@@ -4,9 +4,10 @@
 //! case fails with a sentence; it uses no test framework, so that it can run in any.
 //!
 //! - `script`: small valid runs.
-//! - `start`, `commit`, `tables`, `lease`, `death`, `inbox`, `verdict`, `value`, `listing`, `hint`:
+//! - `start`, `commit`, `tables`, `beside`, `lease`, `death`, `inbox`, `verdict`, `value`, `listing`, `hint`:
 //!   the cases.
 
+mod beside;
 mod commit;
 mod death;
 mod hint;
@@ -65,6 +66,12 @@ impl std::error::Error for Failed {}
 impl From<Error> for Failed {
     fn from(error: Error) -> Self {
         Self(error.to_string())
+    }
+}
+
+impl From<&str> for Failed {
+    fn from(what: &str) -> Self {
+        Self(what.to_owned())
     }
 }
 
@@ -152,6 +159,9 @@ pub fn cases() -> Vec<Case> {
             an_effect_is_listed_from_its_first_intent_on,
             every_version_of_an_artifact_is_listed,
             a_request_is_open_until_a_transition_closes_it;
+        beside:
+            what_stands_beside_is_what_a_replay_gives,
+            a_run_that_cannot_be_read_is_nobody_s_until_it_is_released;
         lease:
             of_eight_workers_exactly_one_gets_each_run,
             each_claim_raises_the_epoch,
@@ -189,6 +199,7 @@ pub fn cases() -> Vec<Case> {
         listing:
             runs_are_listed_newest_first,
             a_listing_shows_only_what_its_filter_names,
+            a_listing_goes_by_labels_and_by_when_a_run_began,
             a_run_is_found_by_the_end_of_its_id,
             requests_are_found_by_the_start_of_their_name;
         hint:

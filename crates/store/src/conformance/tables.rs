@@ -59,14 +59,14 @@ pub(super) async fn an_effect_is_listed_from_its_first_intent_on(subject: Arc<dy
     let mut held = Held::begin(&store, "one").await?;
     let draft = held.proposal([Gate::Open, Gate::Open])?;
     held.commit(draft, How::default()).await?;
-    ensure_equal!(store.effects(&held.claim.run, &same(Ordinal(1))).await?.len(), 0);
+    ensure_equal!(store.effects(&held.claim.run, Some(&same(Ordinal(1)))).await?.len(), 0);
     let draft = held.intent(Ordinal(1))?;
     held.commit(draft, How::default()).await?;
     let draft = held.outcome(Ordinal(1))?;
     held.commit(draft, How::default()).await?;
-    let effects = subject.reopen().effects(&held.claim.run, &same(Ordinal(1))).await?;
+    let effects = subject.reopen().effects(&held.claim.run, Some(&same(Ordinal(1)))).await?;
     ensure_equal!(effects, [EffectRow { same: same(Ordinal(1)), ordinal: Ordinal(1), seq: 3 }]);
-    ensure_equal!(store.effects(&held.claim.run, &same(Ordinal(2))).await?.len(), 0);
+    ensure_equal!(store.effects(&held.claim.run, Some(&same(Ordinal(2)))).await?.len(), 0);
     Ok(())
 }
 

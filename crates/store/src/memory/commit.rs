@@ -1,13 +1,15 @@
 //! Starts and transitions.
 
+use std::sync::Arc;
+
 use lodestep_core::rules::standing::standing;
 use lodestep_core::{Result, Timestamp, Transition};
 
 use super::state::{Run, State};
 use crate::refusals;
 use crate::retention::superfluous;
-use crate::rows::{Rows, why};
-use crate::store::{Commit, Committed, JournalRow, RequestRow, RunRef, RunRow, StartRun, Started};
+use crate::rows::{Head, Rows, Tables, labels_of};
+use crate::store::{Commit, Committed, JournalRow, RunRef, RunRow, StartRun, Started};
 
 impl State {
     pub(super) fn start(&mut self, start: StartRun, now: Timestamp) -> Result<Started> {
@@ -31,8 +33,7 @@ impl State {
             snapshots: Vec::new(),
             inbox: Vec::new(),
             inbox_read: 0,
-            effects: Vec::new(),
-            artifacts: Vec::new(),
+            tables: Tables::default(),
         });
         self.append(&run, start.transition, None, false)?;
         Ok(Started::New(run))
@@ -48,9 +49,10 @@ impl State {
     }
 
     pub(super) fn commit(&mut self, commit: Commit, now: Timestamp) -> Result<Committed> {
-        let rows = Rows::of(&commit.transition);
         let after = &commit.transition.checkpoint;
-        let (read, at) = (after.inbox, after.at);
+        let rows = Rows::of(&commit.transition.events, after);
+        let head = Head::of(after, &commit.standing);
+        let read = head.inbox_read;
         let run = self.run_mut(&commit.run)?;
         let holds = run.row.holder.is_some() && run.row.epoch == commit.epoch;
         if !holds || after.seq != run.row.seq + 1 {
@@ -60,11 +62,12 @@ impl State {
         if rows.yields_to_cancel && cancel {
             return Err(refusals::cancel_unread(&commit.run.key));
         }
-        run.row.seq = after.seq;
-        run.row.head = after.head;
-        run.row.updated_at = at;
-        run.row.status = commit.standing.status;
-        run.row.why = why(&commit.standing);
+        run.row.seq = head.seq;
+        run.row.head = head.digest;
+        run.row.updated_at = head.updated_at;
+        run.row.status = head.status;
+        run.row.why = head.why;
+        run.row.hold = None;
         run.inbox_read = read;
         if rows.has_outcome {
             run.row.crashes = 0;
@@ -74,7 +77,7 @@ impl State {
             run.let_go(commit.standing.due, now);
         }
         let committed = Committed { inbox: run.row.inbox };
-        self.append(&commit.run, commit.transition, commit.transcript, commit.snapshot)?;
+        self.append(&commit.run, Arc::unwrap_or_clone(commit.transition), commit.transcript, commit.snapshot)?;
         Ok(committed)
     }
 
@@ -86,18 +89,13 @@ impl State {
         transcript: Option<Vec<u8>>,
         snapshot: bool,
     ) -> Result<()> {
-        let rows = Rows::of(&transition);
+        let rows = Rows::of(&transition.events, &transition.checkpoint);
         let values = self.inline(transition.values);
         let seq = transition.checkpoint.seq;
-        for (name, ordinal) in rows.opened {
-            self.requests.push(RequestRow { name, run: run_ref.clone(), ordinal, open: true });
-        }
-        let closed = |request: &RequestRow| request.run == *run_ref && rows.closed.contains(&request.name);
-        self.requests.iter_mut().filter(|request| closed(request)).for_each(|request| request.open = false);
+        self.asked.extend(rows.opened.iter().map(|(name, _)| (run_ref.number, *name)));
         let run = self.run_mut(run_ref)?;
         run.journal.push(JournalRow { seq, envelope: transition.envelope, values: Some(values), transcript });
-        run.effects.extend(rows.effects);
-        run.artifacts.extend(rows.artifacts);
+        run.tables.take_in(rows);
         if snapshot {
             run.snapshots.push((seq, transition.checkpoint.to_bytes()));
             let seqs: Vec<u64> = run.snapshots.iter().map(|(seq, _)| *seq).collect();
@@ -110,22 +108,24 @@ impl State {
 
 fn first_row(start: &StartRun, run: RunRef, now: Timestamp) -> RunRow {
     let first = &start.transition.checkpoint;
-    let standing = standing(first);
+    let head = Head::of(first, &standing(first));
     RunRow {
         run,
         agent: start.agent.clone(),
         definition: start.definition,
         inputs: start.inputs,
-        status: standing.status,
-        why: why(&standing),
+        labels: labels_of(&start.transition),
+        status: head.status,
+        why: head.why,
         due: Some(now),
         holder: None,
-        seq: first.seq,
-        head: first.head,
+        seq: head.seq,
+        head: head.digest,
         epoch: 0,
         crashes: 0,
         started_at: first.started_at,
-        updated_at: first.at,
+        updated_at: head.updated_at,
         inbox: 0,
+        hold: None,
     }
 }

@@ -1,10 +1,11 @@
 //! Workers, claims, releases.
 
+use lodestep_core::rules::standing::Status;
 use lodestep_core::{Result, Timestamp};
 
 use super::state::{State, Worker};
 use crate::refusals;
-use crate::store::{Claim, LEASE_US, RunRow, Want, WorkerId};
+use crate::store::{Claim, Hold, LEASE_US, RunRow, Want, WorkerId};
 
 impl State {
     pub(super) fn enlist(&mut self, boot_us: u64) -> WorkerId {
@@ -52,7 +53,13 @@ impl State {
         row.crashes += 1;
         row.due = None;
         row.holder = Some(worker.clone());
-        Claim { run: row.run.clone(), epoch: row.epoch, crashes, left_tools: None }
+        Claim {
+            run: row.run.clone(),
+            epoch: row.epoch,
+            crashes,
+            rewound: row.hold == Some(Hold::Rewound),
+            left_tools: None,
+        }
     }
 
     /// Frees what the dead held, and what those held whose lease ran out.
@@ -84,6 +91,19 @@ impl State {
             run.row.crashes = run.row.crashes.saturating_sub(1);
         }
         run.let_go(due, now);
+        Ok(())
+    }
+
+    /// Keeps the run from every worker until it is released.
+    pub(super) fn hold(&mut self, claim: &Claim, why: &str) -> Result<()> {
+        let run = self.run_mut(&claim.run)?;
+        let row = &mut run.row;
+        if row.holder.is_none() || row.epoch != claim.epoch {
+            return Err(refusals::lease_lost(&claim.run.key));
+        }
+        row.crashes = row.crashes.saturating_sub(1);
+        (row.holder, row.due) = (None, None);
+        (row.status, row.why, row.hold) = (Status::Quarantined, why.to_owned(), Some(Hold::Undecodable));
         Ok(())
     }
 }

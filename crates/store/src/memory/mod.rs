@@ -115,8 +115,16 @@ impl Store for MemoryStore {
         })
     }
 
+    fn is_alive(&self, worker: &WorkerId) -> bool {
+        self.with(|state| state.workers.get(worker).is_some_and(|worker| worker.alive))
+    }
+
     fn tools_lock(&self, _worker: &WorkerId) -> Option<PathBuf> {
         None
+    }
+
+    fn own_paths(&self) -> Vec<PathBuf> {
+        Vec::new()
     }
 
     fn start(&self, start: StartRun) -> StoreFuture<'_, Started> {
@@ -142,6 +150,10 @@ impl Store for MemoryStore {
         self.change(move |state| state.release(claim, due, crashed, self.now()))
     }
 
+    fn hold<'a>(&'a self, claim: &'a Claim, why: &'a str) -> StoreFuture<'a, ()> {
+        self.change(move |state| state.hold(claim, why))
+    }
+
     fn load<'a>(&'a self, run: &'a RunKey) -> StoreFuture<'a, Loaded> {
         self.later(|state| state.load(run))
     }
@@ -164,6 +176,11 @@ impl Store for MemoryStore {
 
     fn list<'a>(&'a self, namespace: &'a str, filter: &'a Filter) -> StoreFuture<'a, Vec<RunRow>> {
         self.later(move |state| Ok(state.list(namespace, filter)))
+    }
+
+    fn count<'a>(&'a self, namespace: &'a str, filter: &'a Filter, most: usize) -> StoreFuture<'a, usize> {
+        let all = Filter { limit: Some(most.saturating_add(1)), ..filter.clone() };
+        self.later(move |state| Ok(state.list(namespace, &all).len()))
     }
 
     fn find<'a>(&'a self, namespace: &'a str, id_end: &'a str, limit: usize) -> StoreFuture<'a, Vec<RunRow>> {
@@ -191,15 +208,27 @@ impl Store for MemoryStore {
         self.later(move |state| Ok(state.run(run)?.snapshots.clone()))
     }
 
-    fn effects<'a>(&'a self, run: &'a RunRef, same: &'a Digest) -> StoreFuture<'a, Vec<EffectRow>> {
+    fn effects<'a>(&'a self, run: &'a RunRef, same: Option<&'a Digest>) -> StoreFuture<'a, Vec<EffectRow>> {
         self.later(move |state| {
-            let effects = state.run(run)?.effects.iter();
-            Ok(effects.filter(|effect| effect.same == *same).cloned().collect())
+            let effects = state.run(run)?.tables.effects.iter();
+            Ok(effects.filter(|effect| same.is_none_or(|same| effect.same == *same)).cloned().collect())
         })
     }
 
     fn artifacts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Vec<ArtifactRow>> {
-        self.later(move |state| Ok(state.run(run)?.artifacts.clone()))
+        self.later(move |state| Ok(state.run(run)?.tables.artifacts.clone()))
+    }
+
+    fn beside<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Beside> {
+        self.later(move |state| state.beside(run))
+    }
+
+    fn audit(&self) -> StoreFuture<'_, Audit> {
+        self.later(|state| Ok(state.audit()))
+    }
+
+    fn integrity(&self) -> StoreFuture<'_, Vec<String>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
     fn forget_transcripts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, u64> {

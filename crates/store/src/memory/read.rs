@@ -6,7 +6,8 @@ use lodestep_core::{Digest, INLINE_VALUE_BYTES, Result, RunKey, Stored};
 use super::state::{Run, State};
 use crate::loaded::Loaded;
 use crate::refusals;
-use crate::store::{Filter, RequestRow, RunRef, RunRow};
+use crate::rows::Tables;
+use crate::store::{Audit, Beside, Filter, Letter, RequestRow, RunRef, RunRow};
 
 impl State {
     pub(super) fn load(&self, key: &RunKey) -> Result<Loaded> {
@@ -44,11 +45,7 @@ impl State {
     }
 
     pub(super) fn list(&self, namespace: &str, filter: &Filter) -> Vec<RunRow> {
-        let shown = |row: &RunRow| {
-            row.run.key.namespace == namespace
-                && (filter.statuses.is_empty() || filter.statuses.contains(&row.status))
-                && filter.agent.as_ref().is_none_or(|agent| *agent == row.agent)
-        };
+        let shown = |row: &RunRow| row.run.key.namespace == namespace && filter.takes(row);
         let newest_first = self.runs.iter().rev().map(|run| &run.row);
         newest_first.filter(|row| shown(row)).take(filter.limit.unwrap_or(usize::MAX)).cloned().collect()
     }
@@ -66,7 +63,40 @@ impl State {
         namespace: &'a str,
         wanted: impl Fn(&RequestRow) -> bool + 'a,
     ) -> impl Iterator<Item = RequestRow> + 'a {
-        let own = self.requests.iter().filter(move |row| row.run.key.namespace == namespace);
-        own.filter(move |row| wanted(row)).cloned()
+        let rows = self.asked.iter().filter_map(|(number, name)| {
+            let run = self.by_number(*number)?;
+            let asked = run.tables.requests.iter().find(|asked| asked.name == *name)?;
+            Some(RequestRow { name: asked.name, run: run.row.run.clone(), ordinal: asked.ordinal, open: asked.open })
+        });
+        rows.filter(move |row| row.run.key.namespace == namespace && wanted(row))
+    }
+
+    pub(super) fn beside(&self, run: &RunRef) -> Result<Beside> {
+        let run = self.run(run)?;
+        let letters = run.inbox.iter().map(|letter| Letter {
+            position: letter.position,
+            id: letter.id.clone(),
+            message: Ok(letter.message.clone()),
+        });
+        let found = self.by_key.iter().find(|(_, number)| **number == run.row.run.number);
+        Ok(Beside {
+            found_as: found.map(|(key, _)| key.run.to_string()).unwrap_or_default(),
+            listed_in: run.row.run.key.namespace.clone(),
+            inbox_read: run.inbox_read,
+            cancel_at: run
+                .inbox
+                .iter()
+                .rev()
+                .find(|letter| letter.message.holds_intents())
+                .map(|letter| letter.position),
+            holder_is_known: run.row.holder.as_ref().is_none_or(|holder| self.workers.contains_key(holder)),
+            tables: Tables { requests: Vec::new(), ..run.tables.clone() },
+            letters: letters.collect(),
+            row: run.row.clone(),
+        })
+    }
+
+    pub(super) fn audit(&self) -> Audit {
+        Audit { runs: self.runs.iter().map(|run| run.row.run.clone()).collect(), strays: Vec::new() }
     }
 }

@@ -7,7 +7,8 @@ use lodestep_core::rules::inbox::Message;
 use lodestep_core::{Digest, INLINE_VALUE_BYTES, Result, RunKey, Timestamp, ValueRef};
 
 use crate::refusals;
-use crate::store::{ArtifactRow, EffectRow, JournalRow, RequestRow, RunRef, RunRow, WorkerId};
+use crate::rows::Tables;
+use crate::store::{JournalRow, RunRef, RunRow, WorkerId};
 
 /// Everything.
 #[derive(Default)]
@@ -15,8 +16,8 @@ pub(super) struct State {
     /// A run's number is its place, from 1.
     pub(super) runs: Vec<Run>,
     pub(super) by_key: HashMap<RunKey, i64>,
-    /// Requests of all runs, oldest first.
-    pub(super) requests: Vec<RequestRow>,
+    /// The requests of all runs, by run and name, oldest first.
+    pub(super) asked: Vec<(i64, Digest)>,
     pub(super) workers: BTreeMap<WorkerId, Worker>,
     pub(super) workers_ever: u64,
     /// Values above the inline bound.
@@ -37,8 +38,7 @@ pub(super) struct Run {
     pub(super) inbox: Vec<Letter>,
     /// The position of the last message that a transition read.
     pub(super) inbox_read: u64,
-    pub(super) effects: Vec<EffectRow>,
-    pub(super) artifacts: Vec<ArtifactRow>,
+    pub(super) tables: Tables,
 }
 
 /// A message in an inbox.
@@ -55,6 +55,10 @@ impl State {
 
     pub(super) fn run(&self, run: &RunRef) -> Result<&Run> {
         self.runs.get(place(run.number)).ok_or_else(|| refusals::not_found(&run.key))
+    }
+
+    pub(super) fn by_number(&self, number: i64) -> Option<&Run> {
+        self.runs.get(place(number))
     }
 
     pub(super) fn run_mut(&mut self, run: &RunRef) -> Result<&mut Run> {

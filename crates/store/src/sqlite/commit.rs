@@ -1,7 +1,7 @@
 //! A transition's rows. The guard is the condition of the first statement: when it changes nothing, that one commit is
 //! refused, and the others of its transaction stand.
 
-use lodestep_core::rules::standing::{Standing, Status};
+use lodestep_core::rules::standing::Status;
 use lodestep_core::{Error, Timestamp, Transition};
 use rusqlite::{Connection, params};
 
@@ -10,7 +10,7 @@ use super::pack::{pack, pack_values};
 use super::row::{signed, unsigned};
 use super::snapshot::{self, Snapshot};
 use crate::refusals;
-use crate::rows::{Rows, why};
+use crate::rows::{Head, Rows};
 use crate::store::{Commit, Committed, RunRef};
 
 /// The step of a run whose standing stays and whose inbox is read: names no column of an index.
@@ -21,6 +21,7 @@ pub(super) const LEAN: &str = "UPDATE head SET seq = ?3, digest = ?4, inbox_read
 
 /// Any other: what it needs besides is at the end, intent, release, due and now.
 const FULL: &str = "UPDATE head SET seq = ?3, digest = ?4, inbox_read = ?5, updated_at = ?6, left_by = NULL,
+     rewound = 0, undecodable = 0,
      crashes = CASE WHEN ?7 THEN 0 WHEN ?11 THEN max(crashes - 1, 0) ELSE crashes END,
      status = ?8, why = ?9, holder = CASE WHEN ?11 THEN NULL ELSE holder END,
      due_at = CASE WHEN NOT ?11 THEN due_at WHEN inbox > ?5 THEN ?13 ELSE ?12 END
@@ -57,7 +58,7 @@ impl RowsOf {
         Self {
             seq: signed(transition.checkpoint.seq),
             envelope: transition.envelope.clone(),
-            drawn: Rows::of(transition),
+            drawn: Rows::of(&transition.events, &transition.checkpoint),
             values: pack_values(&transition.values),
             transcript: transcript.map(pack),
             snapshot: snapshot.then(|| Snapshot::of(&transition.checkpoint)),
@@ -111,17 +112,16 @@ impl RowsOf {
 
 impl Prepared {
     pub(super) fn new(commit: &Commit) -> Self {
-        let after = &commit.transition.checkpoint;
-        let Standing { status, due, .. } = commit.standing;
+        let head = Head::of(&commit.transition.checkpoint, &commit.standing);
         Self {
             run: commit.run.clone(),
             epoch: signed(commit.epoch),
-            read: signed(after.inbox),
-            at: after.at,
-            digest: *after.head.as_bytes(),
-            status,
-            why: why(&commit.standing),
-            due,
+            read: signed(head.inbox_read),
+            at: head.updated_at,
+            digest: *head.digest.as_bytes(),
+            status: head.status,
+            why: head.why,
+            due: commit.standing.due,
             release: commit.release,
             rows: RowsOf::encode(&commit.transition, commit.transcript.as_deref(), commit.snapshot),
         }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lodestep_core::rules::standing::{Standing, Status};
 use lodestep_core::{RunKey, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -9,6 +10,7 @@ use super::failure::Done;
 use super::row::{at_most, from_end, run_id, signed, unsigned};
 use super::worker::{Workers, bury};
 use crate::refusals;
+use crate::rows::why;
 use crate::store::{Claim, RunRef, Want, WorkerId};
 
 /// What a claim came to.
@@ -62,7 +64,7 @@ impl Claiming {
         match &self.want {
             Want::Due(limit) => {
                 let mut statement = db.prepare_cached(
-                    "SELECT run.number, run.namespace, run.id, head.epoch, head.crashes, head.left_by
+                    "SELECT run.number, run.namespace, run.id, head.epoch, head.crashes, head.left_by, head.rewound
                      FROM head JOIN run ON run.number = head.run
                      WHERE head.due_at <= ? ORDER BY head.due_at, head.run LIMIT ?",
                 )?;
@@ -72,7 +74,7 @@ impl Claiming {
             }
             Want::Run(key) => {
                 let mut statement = db.prepare_cached(
-                    "SELECT run.number, run.namespace, run.id, head.epoch, head.crashes, head.left_by
+                    "SELECT run.number, run.namespace, run.id, head.epoch, head.crashes, head.left_by, head.rewound
                      FROM run JOIN head ON head.run = run.number
                      WHERE run.namespace = ? AND run.id_from_end = ? AND head.due_at <= ?",
                 )?;
@@ -90,7 +92,7 @@ impl Claiming {
         db.prepare_cached("UPDATE head SET epoch = ?, crashes = crashes + 1, due_at = NULL, holder = ? WHERE run = ?")?
             .execute(params![signed(epoch), self.worker.0, due.run.number])?;
         let left_tools = due.left_by.map(|id| self.workers.tools_file(&id));
-        Ok(Claim { run: due.run, epoch, crashes: due.crashes, left_tools })
+        Ok(Claim { run: due.run, epoch, crashes: due.crashes, rewound: due.rewound, left_tools })
     }
 }
 
@@ -100,13 +102,14 @@ struct Due {
     epoch: u64,
     crashes: u32,
     left_by: Option<String>,
+    rewound: bool,
 }
 
 impl Due {
     fn read(row: &Row<'_>) -> Done<Self> {
         let key = RunKey { namespace: row.get(1)?, run: run_id(row, 2)? };
         let run = RunRef { key: Arc::new(key), number: row.get(0)? };
-        Ok(Self { run, epoch: unsigned(row, 3)?, crashes: row.get(4)?, left_by: row.get(5)? })
+        Ok(Self { run, epoch: unsigned(row, 3)?, crashes: row.get(4)?, left_by: row.get(5)?, rewound: row.get(6)? })
     }
 }
 
@@ -132,6 +135,25 @@ pub(super) fn release(
             signed(claim.epoch),
         ])?;
     if changed == 0 { Err(refusals::lease_lost(&claim.run.key).into()) } else { Ok(()) }
+}
+
+/// Keeps a run from every worker until it is released.
+pub(super) fn hold(db: &Connection, claim: &Claim, why: &str) -> Done<()> {
+    let changed = db
+        .prepare_cached(
+            "UPDATE head SET holder = NULL, due_at = NULL, crashes = max(crashes - 1, 0), status = ?, why = ?,
+                 undecodable = 1
+             WHERE run = ? AND epoch = ? AND holder IS NOT NULL",
+        )?
+        .execute(params![Status::Quarantined.to_number(), why, claim.run.number, signed(claim.epoch)])?;
+    if changed == 0 { Err(refusals::lease_lost(&claim.run.key).into()) } else { Ok(()) }
+}
+
+/// Lets a run go on that was held because it could not be read.
+pub(super) fn free(db: &Connection, run: i64, standing: &Standing, now: Timestamp) -> Done<()> {
+    db.prepare_cached("UPDATE head SET undecodable = 0, status = ?, why = ?, due_at = ? WHERE run = ?")?
+        .execute(params![standing.status.to_number(), why(standing), now.as_micros(), run])?;
+    Ok(())
 }
 
 /// Prolongs a worker's leases.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use lodestep_core::{Digest, Ordinal, RunKey, Stored};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 
 use super::failure::{Done, corrupt};
 use super::inbox::unread;
@@ -55,14 +55,21 @@ pub(super) fn journal(db: &Connection, run: &RunRef, from: u64, limit: usize, pa
     Ok(journal)
 }
 
-/// The effects with a sameness, oldest first.
-pub(super) fn effects(db: &Connection, run: &RunRef, same: &Digest) -> Done<Vec<EffectRow>> {
-    let mut statement =
-        db.prepare_cached("SELECT ordinal, seq FROM effect WHERE run = ? AND same = ? ORDER BY seq, ordinal")?;
-    let rows = statement.query_map(params![run.number, same.as_bytes()], |row| {
-        Ok(EffectRow { same: *same, ordinal: Ordinal(row.get(0)?), seq: unsigned(row, 1)? })
-    })?;
-    Ok(rows.collect::<Result<_, _>>()?)
+/// The effects of a run, or those of them with a sameness, oldest first.
+pub(super) fn effects(db: &Connection, run: &RunRef, same: Option<&Digest>) -> Done<Vec<EffectRow>> {
+    let read =
+        |row: &Row<'_>| Ok(EffectRow { same: digest(row, 0)?, ordinal: Ordinal(row.get(1)?), seq: unsigned(row, 2)? });
+    let rows = match same {
+        Some(same) => db
+            .prepare_cached("SELECT same, ordinal, seq FROM effect WHERE run = ? AND same = ? ORDER BY seq, ordinal")?
+            .query_map(params![run.number, same.as_bytes()], read)?
+            .collect::<Result<_, _>>()?,
+        None => db
+            .prepare_cached("SELECT same, ordinal, seq FROM effect WHERE run = ? ORDER BY seq, ordinal")?
+            .query_map([run.number], read)?
+            .collect::<Result<_, _>>()?,
+    };
+    Ok(rows)
 }
 
 /// Every version of every artifact, oldest first.

@@ -5,7 +5,7 @@ use std::path::Path;
 use lodestep_core::{Error, Result};
 use rusqlite::Connection;
 
-use super::failure::{corrupt, explain};
+use super::failure::{corrupt, explain, unavailable};
 use super::settings::APPLICATION_ID;
 
 /// Every migration, in order; the schema's version is how many there are. One that was released never changes.
@@ -31,6 +31,22 @@ pub(super) fn migrate(db: &Connection, path: &Path) -> Result<()> {
         let _ = db.execute_batch("ROLLBACK");
     }
     done.map_err(broken)
+}
+
+/// Refuses any schema but this build's: for a database that can't be migrated where it is.
+///
+/// # Errors
+///
+/// As [`migrate`], and `store.unavailable` for an older schema.
+pub(super) fn check(db: &Connection, path: &Path) -> Result<()> {
+    let version = version(db).map_err(|error| explain(&error, path))?;
+    check_kind(db, version, path)?;
+    if version == MIGRATIONS.len() {
+        return Ok(());
+    }
+    let what =
+        format!("{} has format {version}, and it can't be written to bring it to {}", path.display(), MIGRATIONS.len());
+    Err(unavailable(what, "open it once where it can be written"))
 }
 
 fn apply(db: &Connection, due: &[&str]) -> rusqlite::Result<()> {

@@ -4,24 +4,30 @@
 //! worker lives. Reads and writes happen on the caller's thread where that is possible, and take as long as the disk
 //! takes for one sync; no lock is held across an await.
 //!
-//! - `place`, `open`, `settings`, `migrate`: getting at a store.
+//! - `owner`, `place`, `open`, `open_to_read`, `settings`, `migrate`: getting at a store.
 //! - `writer`, `transact`, `log`: the one writing connection, its transactions, its write-ahead log.
 //! - `readers`: reading connections.
 //! - `start`, `commit`, `snapshot`, `inbox`: what is written.
 //! - `worker`, `lease`: who may advance a run.
-//! - `load`, `list`, `value`: what is read.
+//! - `load`, `list`, `label`, `value`, `beside`: what is read; `integrity`: whether it can be.
+//! - `witness`: was the file put back to an older copy?
 //! - `watch`: hints from other processes.
 //! - `row`, `pack`, `failure`: columns, packed columns, errors.
 
+mod beside;
 mod commit;
 mod failure;
 mod inbox;
+mod integrity;
+mod label;
 mod lease;
 mod list;
 mod load;
 mod log;
 mod migrate;
 mod open;
+mod open_to_read;
+mod owner;
 mod pack;
 mod place;
 mod readers;
@@ -32,9 +38,11 @@ mod start;
 mod transact;
 mod value;
 mod watch;
+mod witness;
 mod worker;
 mod writer;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -51,30 +59,38 @@ use crate::refusals;
 use crate::store::*;
 use commit::Prepared;
 use failure::Done;
-use inbox::Letter;
+use inbox::Outgoing;
 use lease::Claiming;
 use log::{Cleaner, Log};
+pub use owner::STORE_FOLDER;
 use place::Place;
 use readers::Readers;
-use settings::Patience;
+pub use settings::APPLICATION_ID;
+use settings::{Patience, Reader};
 use start::PreparedStart;
 use value::ValueFiles;
 use watch::Watch;
+use witness::Witness;
 use worker::Workers;
 use writer::Writer;
 
 /// A store in one SQLite file.
 pub struct SqliteStore {
     path: PathBuf,
+    own_paths: Vec<PathBuf>,
     clock: Arc<dyn Clock>,
     changes: Changes,
+    reader: Reader,
     readers: Readers,
     values: ValueFiles,
     workers: Arc<Workers>,
     // Dropped in this order: each ends its thread, and the connection that is closed last empties the log.
+    witness: Witness,
     watch: Watch,
-    _cleaner: Cleaner,
+    _cleaner: Option<Cleaner>,
     writer: Writer,
+    /// Held by one that only reads a file at rest: nobody else opens the store meanwhile.
+    _at_rest: Option<File>,
 }
 
 impl SqliteStore {
@@ -92,15 +108,51 @@ impl SqliteStore {
         let workers = Arc::new(Workers::new(place.workers()));
         let changes = Changes::default();
         Ok(Self {
-            readers: Readers::open(&path)?,
+            reader: settings::reader,
+            readers: Readers::open(&path, settings::reader)?,
+            witness: Witness::at(place.witness()),
             values: ValueFiles::new(place.values()),
             watch: Watch::new(path.clone(), changes.clone(), Arc::clone(&clock), Arc::clone(&workers)),
-            _cleaner: Cleaner::start(&path, Arc::clone(&log))?,
+            _cleaner: Some(Cleaner::start(&path, Arc::clone(&log))?),
             writer: Writer::start(db, path.clone(), patience, log)?,
             path,
+            own_paths: owner::own_paths(&place),
             clock,
             changes,
             workers,
+            _at_rest: None,
+        })
+    }
+
+    /// Opens the store at a path to look at it. Where it can be written this is [`Self::open`]; elsewhere every change is
+    /// refused as `store.unavailable`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::open`].
+    pub fn open_to_read(path: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
+        let place = Place::of_existing(path)?;
+        if place.is_writable() {
+            return Self::open(path, clock);
+        }
+        let opened = open_to_read::open(&place)?;
+        let path = place.database.clone();
+        let workers = Arc::new(Workers::new(place.workers()));
+        let (changes, log) = (Changes::default(), Arc::new(Log::default()));
+        Ok(Self {
+            reader: opened.reader,
+            readers: Readers::open(&path, opened.reader)?,
+            witness: Witness::at(place.witness()),
+            values: ValueFiles::new(place.values()),
+            watch: Watch::new(path.clone(), changes.clone(), Arc::clone(&clock), Arc::clone(&workers)),
+            _cleaner: None,
+            writer: Writer::start(opened.db, path.clone(), Patience::default(), log)?,
+            path,
+            own_paths: owner::own_paths(&place),
+            clock,
+            changes,
+            workers,
+            _at_rest: opened.at_rest,
         })
     }
 
@@ -137,6 +189,12 @@ impl SqliteStore {
             self.changes.notify();
             Ok(done)
         })
+    }
+
+    /// Lets the witness see how far the database has come.
+    fn note(&self) {
+        // It may lag behind: what it has not seen it can't miss.
+        let _ = self.readers.read_one_moment(&self.path, |db| Ok(self.witness.note(db)?));
     }
 
     async fn enlist_one(&self) -> Result<WorkerId> {
@@ -188,7 +246,7 @@ impl SqliteStore {
         let mut refused = Vec::new();
         let mut acts = Vec::with_capacity(batch.len());
         for (place, mut commit) in batch.into_iter().enumerate() {
-            if let Err(error) = self.values.take_large(&mut commit.transition) {
+            if let Err(error) = self.values.take_large_shared(&mut commit.transition) {
                 refused.push((place, error));
                 continue;
             }
@@ -205,6 +263,12 @@ impl SqliteStore {
             self.changes.notify();
         }
         results
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        self.note();
     }
 }
 
@@ -228,6 +292,7 @@ impl Store for SqliteStore {
             let until_us = self.clock.boot_us() + LEASE_US;
             let worker = worker.clone();
             self.writer.write(move |db| lease::renew(db, &worker, until_us)).await?;
+            self.note();
             Ok(until_us)
         })
     }
@@ -237,12 +302,21 @@ impl Store for SqliteStore {
             let (retired, clock) = (worker.clone(), Arc::clone(&self.clock));
             self.change(move |db| lease::retire(db, &retired, clock.wall())).await?;
             self.workers.remove_files(&worker.0);
+            self.note();
             Ok(())
         })
     }
 
+    fn is_alive(&self, worker: &WorkerId) -> bool {
+        self.workers.is_alive(&worker.0)
+    }
+
     fn tools_lock(&self, worker: &WorkerId) -> Option<PathBuf> {
         Some(self.workers.tools_file(&worker.0))
+    }
+
+    fn own_paths(&self) -> Vec<PathBuf> {
+        self.own_paths.clone()
     }
 
     fn start(&self, mut start: StartRun) -> StoreFuture<'_, Started> {
@@ -267,6 +341,11 @@ impl Store for SqliteStore {
         self.change(move |db| lease::release(db, &claim, due, crashed, clock.wall()))
     }
 
+    fn hold<'a>(&'a self, claim: &'a Claim, why: &'a str) -> StoreFuture<'a, ()> {
+        let (claim, why) = (claim.clone(), why.to_owned());
+        self.change(move |db| lease::hold(db, &claim, &why))
+    }
+
     fn load<'a>(&'a self, run: &'a RunKey) -> StoreFuture<'a, Loaded> {
         self.read_one_moment(|db| load::load(db, run, &self.path))
     }
@@ -278,7 +357,7 @@ impl Store for SqliteStore {
     fn send<'a>(&'a self, run: &'a RunKey, id: &'a str, message: &'a Message) -> StoreFuture<'a, Verdict> {
         Box::pin(async move {
             let body = refusals::check_size(message)?;
-            let letter = Letter { run: run.clone(), id: id.to_owned(), message: message.clone(), body };
+            let letter = Outgoing { run: run.clone(), id: id.to_owned(), message: message.clone(), body };
             let (clock, path) = (Arc::clone(&self.clock), self.path.clone());
             self.change(move |db| letter.apply(db, clock.wall(), &path)).await
         })
@@ -294,6 +373,10 @@ impl Store for SqliteStore {
 
     fn list<'a>(&'a self, namespace: &'a str, filter: &'a Filter) -> StoreFuture<'a, Vec<RunRow>> {
         self.read_one_moment(move |db| list::list(db, namespace, filter))
+    }
+
+    fn count<'a>(&'a self, namespace: &'a str, filter: &'a Filter, most: usize) -> StoreFuture<'a, usize> {
+        self.read_one_moment(move |db| list::count(db, namespace, filter, most))
     }
 
     fn find<'a>(&'a self, namespace: &'a str, id_end: &'a str, limit: usize) -> StoreFuture<'a, Vec<RunRow>> {
@@ -316,12 +399,24 @@ impl Store for SqliteStore {
         self.read(|db| snapshot::all(db, run.number, &self.path))
     }
 
-    fn effects<'a>(&'a self, run: &'a RunRef, same: &'a Digest) -> StoreFuture<'a, Vec<EffectRow>> {
-        self.read(|db| load::effects(db, run, same))
+    fn effects<'a>(&'a self, run: &'a RunRef, same: Option<&'a Digest>) -> StoreFuture<'a, Vec<EffectRow>> {
+        self.read(move |db| load::effects(db, run, same))
     }
 
     fn artifacts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Vec<ArtifactRow>> {
         self.read(|db| load::artifacts(db, run))
+    }
+
+    fn beside<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Beside> {
+        self.read_one_moment(|db| beside::beside(db, run))
+    }
+
+    fn audit(&self) -> StoreFuture<'_, Audit> {
+        self.read_one_moment(beside::audit)
+    }
+
+    fn integrity(&self) -> StoreFuture<'_, Vec<String>> {
+        Box::pin(async move { integrity::check(&self.path, self.reader) })
     }
 
     fn forget_transcripts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, u64> {

@@ -16,6 +16,7 @@ use super::failure::{corrupt, explain, unavailable};
 use super::migrate::migrate;
 use super::place::Place;
 use super::settings::{self, OLDEST_SQLITE, Patience};
+use super::witness;
 
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
@@ -38,6 +39,7 @@ pub(super) fn open(place: &Place, patience: &Patience, pages: Arc<AtomicI32>) ->
     patience.set(Patience::LONG);
     let db = settings::writer(path, patience.clone(), pages).map_err(|error| explain(&error, path))?;
     migrate(&db, path)?;
+    witness::question(&db, place)?;
     let made = place.made();
     OpenOptions::new().create(true).append(true).mode(0o600).open(&made).map_err(|error| unusable(&made, &error))?;
     Ok(db)
@@ -63,18 +65,24 @@ fn wait_alone(place: &Place) -> Result<File> {
     let path = place.opening();
     let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
     let file = file.map_err(|error| unusable(&path, &error))?;
+    wait_for(&file, FlockOperation::NonBlockingLockExclusive, place)?;
+    Ok(file)
+}
+
+/// Waits for the lock of those who open the store.
+pub(super) fn wait_for(file: &File, lock: FlockOperation, place: &Place) -> Result<()> {
     let until = Instant::now() + OPENING;
-    while flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+    while flock(file, lock).is_err() {
         if Instant::now() > until {
             let what = format!("another process has been opening {} for too long", place.database.display());
             return Err(unavailable(what, "end it, then try again"));
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    Ok(file)
+    Ok(())
 }
 
-fn unusable(path: &Path, error: &io::Error) -> Error {
+pub(super) fn unusable(path: &Path, error: &io::Error) -> Error {
     unavailable(format!("{} can't be opened: {error}", path.display()), "check the path and its permissions")
 }
 
@@ -84,7 +92,7 @@ fn make_file(path: &Path) -> io::Result<()> {
 }
 
 /// A look at the first bytes, and at the length that they promise. Pages further in are checked as they are read.
-fn check_header(path: &Path) -> Result<()> {
+pub(super) fn check_header(path: &Path) -> Result<()> {
     let mut header = Vec::with_capacity(100);
     let read = File::open(path).and_then(|file| file.take(100).read_to_end(&mut header));
     read.map_err(|error| unusable(path, &error))?;
@@ -109,7 +117,7 @@ fn check_header(path: &Path) -> Result<()> {
     Ok(())
 }
 
-fn log_name(path: &Path) -> std::ffi::OsString {
+pub(super) fn log_name(path: &Path) -> std::ffi::OsString {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push("-wal");
     name

@@ -6,8 +6,10 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use lodestep_core::{Error, Result};
+use rustix::fs::{Access, access};
 
 use super::failure::unavailable;
+use super::owner;
 
 /// A store's paths, free of links.
 #[derive(Clone, Debug)]
@@ -32,7 +34,27 @@ impl Place {
         for folder in [place.files.clone(), place.values(), place.workers()] {
             make_folder(&folder).map_err(|error| unusable(&folder, &error))?;
         }
+        owner::narrow(&place).map_err(|error| unusable(&place.database, &error))?;
         Ok(place)
+    }
+
+    /// Finds the place of a database that exists, and makes nothing.
+    pub(super) fn of_existing(path: &Path) -> Result<Self> {
+        let database = fs::canonicalize(path).map_err(|error| unusable(path, &error))?;
+        if let Some(folder) = database.parent() {
+            refuse_shared(folder)?;
+        }
+        let mut files = database.clone().into_os_string();
+        files.push("-files");
+        Ok(Self { database, files: files.into() })
+    }
+
+    /// May this process write the database and make files beside it?
+    pub(super) fn is_writable(&self) -> bool {
+        let may = |path: &Path| access(path, Access::WRITE_OK).is_ok();
+        let folder = self.database.parent().unwrap_or(Path::new("."));
+        // A store that was only copied has no folder of files yet.
+        may(&self.database) && may(folder) && (may(&self.files) || !self.files.exists())
     }
 
     pub(super) fn values(&self) -> PathBuf {
@@ -46,6 +68,11 @@ impl Place {
     /// Stands once the store was made: what is gone later was lost, and is not begun anew.
     pub(super) fn made(&self) -> PathBuf {
         self.files.join("made")
+    }
+
+    /// Knows how far the database had come.
+    pub(super) fn witness(&self) -> PathBuf {
+        self.files.join("witness")
     }
 
     /// Locked while a process opens the store, so that only one makes or migrates the tables.
@@ -149,6 +176,41 @@ mod tests {
             let mode = fs::metadata(&folder).expect("there").permissions().mode();
             assert_eq!(mode & 0o777, 0o700, "{}", folder.display());
         }
+    }
+
+    #[test]
+    fn what_was_widened_is_narrowed_and_what_is_not_the_store_s_stays() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        let widen = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("set");
+        let own = Place::prepare(&temp.path().join(".lodestep/store.db")).expect("prepared");
+        let shared = Place::prepare(&temp.path().join("shared/store.db")).expect("prepared");
+        for place in [&own, &shared] {
+            let folder = place.database.parent().expect("a folder");
+            let log = folder.join("store.db-wal");
+            fs::write(&place.database, "").expect("written");
+            fs::write(&log, "").expect("written");
+            let all = [folder, &place.files, &place.values(), &place.workers()];
+            all.iter().for_each(|folder| widen(folder, 0o755));
+            widen(&place.database, 0o666);
+            widen(&log, 0o644);
+            Place::prepare(&place.database).expect("prepared again");
+            assert_eq!(all[1..].iter().map(|folder| mode(folder)).collect::<Vec<_>>(), [0o700; 3]);
+            assert_eq!([mode(&place.database), mode(&log)], [0o600; 2]);
+        }
+        assert_eq!(mode(own.database.parent().expect("a folder")), 0o700);
+        assert_eq!(mode(shared.database.parent().expect("a folder")), 0o755);
+    }
+
+    #[test]
+    fn a_folder_named_for_the_store_is_kept_whole_and_another_for_the_store_s_files() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let real = fs::canonicalize(temp.path()).expect("a path");
+        let own = Place::prepare(&temp.path().join(".lodestep/store.db")).expect("prepared");
+        assert_eq!(owner::own_paths(&own), [real.join(".lodestep")]);
+        let shared = Place::prepare(&temp.path().join("store.db")).expect("prepared");
+        let names = ["-files", "", "-wal", "-shm", "-journal"].map(|end| real.join(format!("store.db{end}")));
+        assert_eq!(owner::own_paths(&shared), names);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use lodestep_core::Result;
 use rusqlite::Connection;
 
 use super::failure::{Done, explain};
-use super::settings;
+use super::settings::Reader;
 
 /// More than the threads of a machine that read at the same instant are rare; who finds none free waits for one.
 const COUNT: usize = 3;
@@ -19,8 +19,9 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    pub(super) fn open(path: &Path) -> Result<Self> {
-        let connections = (0..COUNT).map(|_| settings::reader(path).map(Mutex::new)).collect::<Result<_, _>>();
+    /// Opens them; `open` makes one.
+    pub(super) fn open(path: &Path, open: Reader) -> Result<Self> {
+        let connections = (0..COUNT).map(|_| open(path).map(Mutex::new)).collect::<Result<_, _>>();
         Ok(Self { connections: connections.map_err(|error| explain(&error, path))? })
     }
 

@@ -7,15 +7,16 @@ use lodestep_core::{Digest, Error, RunId, RunKey, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
 use super::failure::Done;
+use super::label;
 use crate::refusals;
-use crate::store::{RunRef, RunRow, WorkerId};
+use crate::store::{Hold, RunRef, RunRow, WorkerId};
 
 /// What [`run_row`] reads, from `run JOIN head`.
 macro_rules! run_columns {
     () => {
         "run.number, run.namespace, run.id, run.agent, run.definition, run.inputs, run.started_at, \
          head.status, head.why, head.due_at, head.holder, head.seq, head.digest, head.epoch, head.crashes, \
-         head.updated_at, head.inbox"
+         head.updated_at, head.inbox, head.rewound, head.undecodable, run.labels"
     };
 }
 pub(super) use run_columns;
@@ -40,6 +41,12 @@ pub(super) fn run_row(row: &Row<'_>) -> Done<RunRow> {
         crashes: row.get(14)?,
         updated_at: time(row, 15)?,
         inbox: unsigned(row, 16)?,
+        hold: match (row.get(17)?, row.get(18)?) {
+            (_, true) => Some(Hold::Undecodable),
+            (true, false) => Some(Hold::Rewound),
+            (false, false) => None,
+        },
+        labels: label::from_text(&row.get::<_, String>(19)?),
     })
 }
 

@@ -11,13 +11,25 @@ CREATE TABLE run (
     agent TEXT NOT NULL,
     definition BLOB NOT NULL,
     inputs BLOB NOT NULL,
-    started_at INTEGER NOT NULL
+    started_at INTEGER NOT NULL,
+    labels TEXT NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX run_by_id ON run (namespace, id_from_end);
 CREATE INDEX run_by_agent ON run (namespace, agent);
 CREATE INDEX run_by_inputs ON run (inputs);
 
+-- What runs are found by. A run's own row has them too, name=value, a line each: a listing reads them there.
+CREATE TABLE label (
+    namespace TEXT NOT NULL,
+    name TEXT NOT NULL,
+    value TEXT NOT NULL,
+    run INTEGER NOT NULL,
+    PRIMARY KEY (namespace, name, value, run)
+) STRICT, WITHOUT ROWID;
+
 -- Where a run stands. A plain step changes no column that an index names.
+-- rewound: the store was put back to an older copy, and the run's journal does not say so yet.
+-- undecodable: it can't be read, and no worker gets it before it is released.
 CREATE TABLE head (
     run INTEGER PRIMARY KEY,
     namespace TEXT NOT NULL,
@@ -35,7 +47,9 @@ CREATE TABLE head (
     inbox_read INTEGER NOT NULL,
     -- The position of the newest cancel.
     cancel_at INTEGER,
-    updated_at INTEGER NOT NULL
+    updated_at INTEGER NOT NULL,
+    rewound INTEGER NOT NULL DEFAULT 0,
+    undecodable INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX head_by_status ON head (namespace, status);
 CREATE INDEX head_due ON head (due_at) WHERE due_at IS NOT NULL;
@@ -63,13 +77,15 @@ CREATE TABLE snapshot (
 ) STRICT;
 CREATE UNIQUE INDEX snapshot_by_run ON snapshot (run, seq);
 
+-- The digest is over the other columns: a journal names a message by its position alone.
 CREATE TABLE message (
     n INTEGER PRIMARY KEY,
     run INTEGER NOT NULL,
     position INTEGER NOT NULL,
     id TEXT NOT NULL,
     body BLOB NOT NULL,
-    sent_at INTEGER NOT NULL
+    sent_at INTEGER NOT NULL,
+    digest BLOB NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX message_by_position ON message (run, position);
 CREATE UNIQUE INDEX message_by_id ON message (run, id);
@@ -113,3 +129,9 @@ CREATE TABLE worker (
     boot_id TEXT NOT NULL,
     lease_until_us INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- Which store this is, and how often it was put back to an older copy. A witness beside the file knows both, and how
+-- far the journal had come: `witness.rs`.
+-- The schema's text fills one page; comments within a table count.
+CREATE TABLE store (name TEXT NOT NULL, timeline INTEGER NOT NULL) STRICT;
+INSERT INTO store (name, timeline) VALUES (lower(hex(randomblob(16))), 1);

@@ -1,5 +1,6 @@
 //! How the connections are set up. Each number was measured; see the comments.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
@@ -9,7 +10,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 /// "Lode" in the header, so that `file` and this build know a store from another program's database.
-pub(super) const APPLICATION_ID: i32 = 0x4c6f_6465;
+pub const APPLICATION_ID: i32 = 0x4c6f_6465;
 
 /// Versions from 3.7.0 up to the one before this could damage a write-ahead log with several connections.
 pub(super) const OLDEST_SQLITE: i32 = 3_051_003;
@@ -100,10 +101,35 @@ fn durable(db: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
+/// Makes a reading connection.
+pub(super) type Reader = fn(&Path) -> rusqlite::Result<Connection>;
+
 /// A reading connection: it can't change anything, whatever it is told.
 pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let db = Connection::open_with_flags(path, flags)?;
+    set_reader(Connection::open_with_flags(path, flags)?)
+}
+
+/// A reading connection that makes no file beside the database, and looks at none: for one that nobody can change.
+pub(super) fn still_reader(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    set_reader(Connection::open_with_flags(still_uri(path), flags)?)
+}
+
+/// The path as a URI, byte for byte; what could mean something in one is escaped.
+fn still_uri(path: &Path) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte);
+    let mut uri = "file:".to_owned();
+    for byte in path.as_os_str().as_bytes() {
+        match plain(*byte) {
+            true => uri.push(char::from(*byte)),
+            false => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri + "?immutable=1"
+}
+
+fn set_reader(db: Connection) -> rusqlite::Result<Connection> {
     db.busy_timeout(Duration::from_secs(5))?;
     both(&db)?;
     Ok(db)

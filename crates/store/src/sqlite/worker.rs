@@ -140,11 +140,12 @@ impl Workers {
     }
 
     fn is_dead(&self, worker: &Known) -> bool {
-        if worker.boot_id != self.boot_id {
-            return true;
-        }
-        !self.own().contains_key(&worker.id)
-            && is_free(&self.lock_file(&worker.id), FlockOperation::NonBlockingLockShared)
+        worker.boot_id != self.boot_id || !self.is_alive(&worker.id)
+    }
+
+    /// Is a worker's lock held? A boot lets go of all of them.
+    pub(super) fn is_alive(&self, id: &str) -> bool {
+        self.own().contains_key(id) || !is_free(&self.lock_file(id), FlockOperation::NonBlockingLockShared)
     }
 
     fn own(&self) -> MutexGuard<'_, HashMap<String, File>> {

@@ -90,6 +90,53 @@ fn a_damaged_page_is_an_error_and_never_an_empty_list() {
     assert_eq!(code, "store.corrupt");
 }
 
+/// Where in the file the root page of a table or an index begins.
+fn root_of(path: &Path, name: &str) -> u64 {
+    let db = Connection::open(path).expect("opened");
+    let root: i64 = db
+        .query_row("SELECT rootpage FROM sqlite_schema WHERE name = ?", [name], |row| row.get(0))
+        .expect("it is in the schema");
+    (root as u64 - 1) * 4096
+}
+
+fn integrity(path: &Path) -> Vec<String> {
+    runtime().block_on(open(path).expect("opened").integrity()).expect("checked")
+}
+
+#[test]
+fn a_sound_file_has_no_faults_and_each_damaged_page_is_named() {
+    let (_folder, path) = folder();
+    filled(&path);
+    assert_eq!(integrity(&path), [""; 0]);
+    let file = OpenOptions::new().read(true).write(true).open(&path).expect("opened");
+    let (journal, pages) = (root_of(&path, "journal"), file.metadata().expect("there").len() / 4096);
+    for at in (1..pages).map(|page| page * 4096) {
+        let mut sound = [0; 512];
+        file.read_exact_at(&mut sound, at).expect("read");
+        file.write_all_at(&[0x5a; 512], at).expect("damaged");
+        let faults = integrity(&path);
+        assert!(!faults.is_empty() && faults.len() <= 20, "at {at}: {faults:?}");
+        assert!(faults.iter().any(|fault| fault.starts_with("table ") || fault.starts_with("index ")), "{faults:?}");
+        assert!(at != journal || faults.iter().any(|fault| fault.starts_with("table journal ")), "{faults:?}");
+        file.write_all_at(&sound, at).expect("mended");
+    }
+    assert_eq!(integrity(&path), [""; 0]);
+}
+
+#[test]
+fn a_run_that_its_index_has_lost_is_a_fault() {
+    let (_folder, path) = folder();
+    filled(&path);
+    let last = root_of(&path, "head_due") + 4095;
+    let file = OpenOptions::new().read(true).write(true).open(&path).expect("opened");
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, last).expect("read");
+    // The number of the run in the index's first row: the page is well-formed, and says something else than the table.
+    file.write_all_at(&[byte[0] ^ 0x40], last).expect("damaged");
+    let faults = integrity(&path);
+    assert!(faults.iter().any(|fault| fault.contains("missing from index head_due")), "{faults:?}");
+}
+
 #[test]
 fn a_link_to_a_store_is_the_same_store() {
     let (folder, path) = folder();
@@ -199,6 +246,24 @@ fn an_idle_claim_writes_nothing() {
         store.renew(&held.worker).await.expect("renewed");
         assert_ne!(version(), before, "the eye sees nothing");
     });
+}
+
+#[test]
+fn the_witness_sees_what_was_committed_when_a_lease_is_renewed() {
+    let (_folder, path) = folder();
+    let store: Arc<dyn Store> = Arc::new(open(&path).expect("opened"));
+    let witness = PathBuf::from(format!("{}-files/witness", path.display()));
+    runtime().block_on(async {
+        let mut held = Run::begin(&store, "one").await;
+        store.renew(&held.worker).await.expect("renewed");
+        let before = fs::read(&witness).expect("there is one");
+        held.step("one step").await;
+        assert_eq!(fs::read(&witness).expect("there"), before, "a commit pays for it");
+        store.renew(&held.worker).await.expect("renewed");
+        assert_ne!(fs::read(&witness).expect("there"), before, "it saw nothing");
+    });
+    let mode = fs::metadata(&witness).expect("there").permissions().mode() & 0o777;
+    assert_eq!(mode, 0o600);
 }
 
 #[test]

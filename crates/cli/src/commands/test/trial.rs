@@ -1,6 +1,7 @@
 //! One trial: a store and a world of its own, the same command given again after every crash until the run is over.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
@@ -29,10 +30,36 @@ const LONGEST: Duration = Duration::from_secs(120);
 pub struct Trial<'a> {
     setting: &'a Setting,
     folder: PathBuf,
-    crash_at: Option<String>,
+    crash_at: Option<Passed>,
     kills: u32,
     kill_within: Duration,
     chance: Chance,
+}
+
+/// A fault point that was passed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Passed {
+    /// By which of the trial's commands, from 0: between two of them a person was asked.
+    command: u32,
+    /// `TOOL:POINT`.
+    name: String,
+    /// The how manieth of that name in the command, from 1.
+    nth: u32,
+}
+
+impl Passed {
+    /// Is it a transition as such? How many a run takes may differ by its timing.
+    pub fn is_transition(&self) -> bool {
+        self.name == "run:checkpoint"
+    }
+}
+
+impl fmt::Display for Passed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nth = if self.nth > 1 { format!(":{}", self.nth) } else { String::new() };
+        let command = if self.command > 0 { format!(", command {}", self.command + 1) } else { String::new() };
+        write!(f, "{}{nth}{command}", self.name)
+    }
 }
 
 /// What a trial came to.
@@ -50,7 +77,7 @@ pub struct Ended {
     /// How long it took, in milliseconds.
     pub millis: u64,
     /// The fault points that were passed.
-    pub points: Vec<String>,
+    pub points: Vec<Passed>,
     /// The newest version of each artifact, by digest.
     pub artifacts: BTreeMap<String, String>,
     applied: Vec<Applied>,
@@ -68,7 +95,7 @@ impl Ended {
 
 impl<'a> Trial<'a> {
     /// A trial in a folder of its own, with a crash at a point if one is given.
-    pub fn new(setting: &'a Setting, name: &str, crash_at: Option<String>) -> Self {
+    pub fn new(setting: &'a Setting, name: &str, crash_at: Option<Passed>) -> Self {
         let folder = setting.folder.join(name);
         Self { setting, folder, crash_at, kills: 0, kill_within: Duration::ZERO, chance: Chance::new(0) }
     }
@@ -87,7 +114,7 @@ impl<'a> Trial<'a> {
         let mut completed = false;
         for command in 0..COMMANDS {
             let kill = killed < self.kills;
-            let status = self.command(command == 0, kill).await?;
+            let status = self.command(command, kill).await?;
             match status.map(|status| (status.code(), status)) {
                 // Killed at a random moment. Who has seen the end does not type the command again.
                 None => {
@@ -110,8 +137,6 @@ impl<'a> Trial<'a> {
             }
             why = format!("not over after {} commands; {}", command + 1, self.last_line());
         }
-        let points = std::fs::read_to_string(self.folder.join("points")).unwrap_or_default();
-        let points = points.lines().filter_map(|line| line.split_once(' ')).map(|(_, point)| point.to_owned());
         Ok(Ended {
             completed,
             why,
@@ -119,10 +144,29 @@ impl<'a> Trial<'a> {
             kills: killed,
             asked,
             millis: started.elapsed().as_millis() as u64,
-            points: points.collect(),
+            points: self.passed(),
             artifacts: self.artifacts().await?,
             applied: ledger::read(self.setting, &self.folder.join("world"), &self.folder.join("held")).await?,
         })
+    }
+
+    fn points_file(&self, command: u32) -> PathBuf {
+        self.folder.join(format!("points-{command}"))
+    }
+
+    /// The fault points of all commands, in order.
+    fn passed(&self) -> Vec<Passed> {
+        let mut all = Vec::new();
+        for command in 0..COMMANDS {
+            let Ok(lines) = std::fs::read_to_string(self.points_file(command)) else { break };
+            let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
+            for (_, name) in lines.lines().filter_map(|line| line.split_once(' ')) {
+                let nth = counts.entry(name).or_default();
+                *nth += 1;
+                all.push(Passed { command, name: name.to_owned(), nth: *nth });
+            }
+        }
+        all
     }
 
     fn store(&self) -> PathBuf {
@@ -130,7 +174,7 @@ impl<'a> Trial<'a> {
     }
 
     /// Gives the command once. `None` when it was killed.
-    async fn command(&mut self, first: bool, kill: bool) -> Result<Option<ExitStatus>> {
+    async fn command(&mut self, nth: u32, kill: bool) -> Result<Option<ExitStatus>> {
         let program = std::env::current_exe().map_err(|error| folder_fault(&self.folder, &error))?;
         let log = std::fs::OpenOptions::new().create(true).append(true).open(self.folder.join("log"));
         let log = log.map_err(|error| folder_fault(&self.folder, &error))?;
@@ -142,11 +186,9 @@ impl<'a> Trial<'a> {
         }
         command.env("LODESTEP_TEST_FOLDER", &world).env(process::LEDGER, self.folder.join("held"));
         command.env_remove(fault::CRASH_AT).env_remove(fault::TRACE).env_remove("LODESTEP_STORE");
-        if first {
-            command.env(fault::TRACE, self.folder.join("points"));
-            if let Some(point) = &self.crash_at {
-                command.env(fault::CRASH_AT, point);
-            }
+        command.env(fault::TRACE, self.points_file(nth));
+        if let Some(point) = self.crash_at.as_ref().filter(|point| point.command == nth) {
+            command.env(fault::CRASH_AT, format!("{}:{}", point.name, point.nth));
         }
         let shown =
             std::fs::File::create(self.folder.join("shown")).map_err(|error| folder_fault(&self.folder, &error))?;

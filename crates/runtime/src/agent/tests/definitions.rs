@@ -91,6 +91,7 @@ requires = { action = "publish" }
 [done]
 milestones = "all"
 artifacts = ["report.md", "data/a.csv"]
+check = ["sh", "check.sh", "${input:topic}"]
 
 [limits]
 parallel = 2
@@ -168,7 +169,10 @@ fn a_full_file_is_read_field_by_field() {
     let published = milestone("published", "Published", Some("publish"));
     assert_eq!(definition.milestones, [milestone("read", "Every document was read", None), published]);
     let artifacts = vec!["report.md".to_owned(), "data/a.csv".to_owned()];
-    assert_eq!(definition.done, Done { all_milestones: true, artifacts });
+    let check = definition.done.check.as_ref().expect("a check");
+    assert_eq!(check.argv, ["sh", "check.sh", "${input:topic}"]);
+    assert_eq!(std::path::Path::new(&check.folder), folder.path(), "where the file is");
+    assert_eq!(definition.done, Done { all_milestones: true, artifacts, check: Some(check.clone()) });
     assert_eq!(definition.limits, Limits { parallel: 2, recent_actions: 10, ..Limits::default() });
     let test = file.test.unwrap();
     let expected = TestSection {

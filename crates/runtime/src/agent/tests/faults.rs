@@ -35,7 +35,7 @@ name = "x""#,
             &["1:3: `tools` is a list | write each tool as a table of its own: [tools.NAME]"],
         ),
         (
-            r#"[done]
+            r#"[test]
 check = ["sh"]"#,
             &["2:1: `check` is not supported by this version | take it out"],
         ),

@@ -8,7 +8,7 @@ fn tools_are_checked() {
         (
             "[tools.x]",
             &[
-                r#"1:8: [tools.x] doesn't say how it is performed | add `builtin = "documents"`, `builtin = "file"`, `command = ["sh", "tool.sh"]` or `http = { method = "POST", url = "https://…" }`"#,
+                r#"1:8: [tools.x] doesn't say how it is performed | add `builtin = "documents"`, `builtin = "file"`, `command = ["sh", "tool.sh"]`, `http = { method = "POST", url = "https://…" }` or `sql = { database = "shop.db", statement = "…" }`"#,
             ],
         ),
         (
@@ -94,7 +94,7 @@ root = ".""#,
         (
             r#"[tools]
 x = "sh""#,
-            &["2:1: `tools.x` is a text | write a table: [tools.NAME] with `builtin`, `command` or `http`"],
+            &["2:1: `tools.x` is a text | write a table: [tools.NAME] with `builtin`, `command`, `http` or `sql`"],
         ),
     ]);
 }
@@ -137,6 +137,48 @@ dedupe = "x""#,
                 "5:1: `timout` is no key of [tools.x] | did you mean `timeout`?",
                 "6:1: `inputSchema` is not what it is called here | write `input`",
                 "7:1: `dedupe` is not supported by this version | take it out",
+            ],
+        ),
+        (
+            r#"[tools.x]
+description = "d"
+command = ["sh"]
+sql = { database = "d.db", statement = "SELECT 1" }
+input = { type = "object" }"#,
+            &["3:1: [tools.x] has both `command` and `sql` | keep one of them"],
+        ),
+        (
+            r#"[tools.x]
+description = "d"
+sql = { statment = "SELECT 1" }
+class = "keyed"
+lookup = ["sh"]
+input = { type = "object" }"#,
+            &[
+                r#"3:1: [tools.x.sql] has no `database` | add `database = "shop.db"`"#,
+                r#"3:1: [tools.x.sql] has no `statement` | add `statement = "SELECT …"`"#,
+                "3:9: `statment` is no key of [tools.x.sql] | did you mean `statement`?",
+                r#"4:1: `tools.x.class` can't be "keyed" | write one of checkable, read"#,
+                "5:1: `lookup` is no key of [tools.x] | the keys are sql, description, class, input, same_by, timeout, attempts",
+            ],
+        ),
+        (
+            r#"[tools.x]
+description = "d"
+sql = { database = "d.db", statement = "UPDATE t SET a = :amuont WHERE id = ?" }
+input = { type = "object", properties = { amount = { type = "integer" } } }
+[tools.y]
+description = "d"
+sql = { database = "d.db", statement = "UPDATE t SET a = :amuont" }
+input = { type = "object", properties = { amount = { type = "integer" } } }
+[tools.z]
+description = "d"
+sql = "SELECT 1"
+input = { type = "object" }"#,
+            &[
+                "3:28: `tools.x.sql.statement`: `?` is no parameter here; write `:name`, an argument's name | see the section on sql in docs/effects.md",
+                "7:58: `:amuont`: `input` has no property `amuont` | did you mean `amount`?",
+                "11:1: `tools.z.sql` is a text | write a table: { database = \"shop.db\", statement = \"INSERT INTO charge (invoice) VALUES (:invoice)\" }",
             ],
         ),
         (
@@ -234,7 +276,7 @@ properties = { title = { type = "string" } }"#,
 properties = { a = { type = "text" } }"#,
             ),
             &[
-                r#"6:22: `tools.x.input.properties.a.type` is no JSON Schema: "text" is not valid under any of the schemas listed in the 'anyOf' keyword | see json-schema.org, draft 2020-12"#,
+                r#"6:22: `tools.x.input.properties.a.type` can't be "text" | the types are string, number, integer, boolean, object, array, null, artifact"#,
             ],
         ),
         (
@@ -288,4 +330,60 @@ properties = { a = { const = 9007199254740993 }, b = { default = nan }, c = { de
     ];
     let table: Vec<(&str, &[&str])> = table.iter().map(|(text, expected)| (text.as_str(), *expected)).collect();
     check_faults(&table);
+}
+
+#[test]
+fn a_misspelt_command_hides_nothing() {
+    check_faults(&[(
+        r#"[tools.x]
+comand = ["sh", "x.sh"]
+timeout = "soon"
+class = "unsave"
+[[policy]]
+tools = ["x"]
+decide = "ask""#,
+        &[
+            "1:8: [tools.x] has no `description` | add `description = \"Publish the finished report.\"`",
+            "1:8: [tools.x] has no `input` | add `input = { type = \"object\", properties = { … } }`",
+            "2:1: `comand` is no key of [tools.x] | did you mean `command`?",
+            "3:1: `tools.x.timeout`: \"soon\" is no length of time | write one whole number and one unit: a text such as \"500ms\", \"30s\", \"5m\", \"2h\" or \"7d\"",
+            r#"4:1: `tools.x.class` can't be "unsave" | did you mean `unsafe`?"#,
+        ],
+    )]);
+}
+
+#[test]
+fn words_of_elsewhere_for_classes_and_types_are_explained() {
+    let tool = |class: &str, kind: &str| {
+        format!(
+            "[tools.x]\ndescription = \"d\"\ncommand = [\"sh\"]\nclass = \"{class}\"\n\
+             input = {{ type = \"object\", properties = {{ a = {{ type = \"{kind}\" }} }} }}"
+        )
+    };
+    let classes = "write one of read, idempotent, keyed, checkable, unsafe; ";
+    check_faults(&[
+        (
+            &tool("safe", "string"),
+            &[&format!(
+                r#"4:1: `tools.x.class` can't be "safe" | {classes}of a tool that changes nothing it is `read`"#
+            )],
+        ),
+        (
+            &tool("read-only", "string"),
+            &[&format!(
+                r#"4:1: `tools.x.class` can't be "read-only" | {classes}of a tool that changes nothing it is `read`"#
+            )],
+        ),
+        (
+            &tool("read", "strin"),
+            &[r#"5:49: `tools.x.input.properties.a.type` can't be "strin" | did you mean `string`?"#],
+        ),
+        (
+            &tool("read", "text"),
+            &[
+                r#"5:49: `tools.x.input.properties.a.type` can't be "text" | the types are string, number, integer, boolean, object, array, null, artifact"#,
+            ],
+        ),
+        ("[inputs]\na = { type = \"strin\" }", &[r#"2:7: `inputs.a.type` can't be "strin" | did you mean `string`?"#]),
+    ]);
 }

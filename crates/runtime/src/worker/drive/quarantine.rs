@@ -1,0 +1,60 @@
+//! Runs that only a person lets go on: what is damaged is named at once, and nothing is sent.
+
+use std::collections::BTreeSet;
+
+use lodestep_core::checkpoint::Phase;
+use lodestep_core::event::{CallLost, Event, StopReason};
+use lodestep_core::rules::quarantine::{REWOUND, quarantine};
+use lodestep_core::rules::standing::standing;
+use lodestep_core::rules::{inbox, owed, recover};
+use lodestep_core::{Checkpoint, Draft, Error, Result};
+
+use super::Drive;
+
+/// A run that is held up by damage is looked at again after so long, when a word or a time may have made it due.
+const LOOK_AGAIN_MS: u64 = 60_000;
+
+/// Is something of the run not what was stored?
+pub(super) fn is_damage(error: &Error) -> bool {
+    matches!(error.code(), "store.corrupt" | "store.undecodable" | "store.value_damaged" | "store.value_missing")
+}
+
+/// Stops a run in place of what can't be decided without the damaged bytes. A call that was answered is given up: its
+/// reservation is charged.
+pub(super) fn give_up(draft: &mut Draft, call: Option<u64>, error: &Error) -> Result<()> {
+    if let Some(call) = call {
+        draft.push(Event::CallLost(CallLost { call }))?;
+    }
+    quarantine(draft, StopReason::Undecodable, in_words(error))
+}
+
+fn in_words(error: &Error) -> String {
+    format!("{}; {}", error.what(), error.next())
+}
+
+impl Drive {
+    /// The store was put back to an older copy: the run says so before it does anything else. One that is being
+    /// cancelled or is over does nothing that could happen twice, and goes on.
+    pub(super) fn is_rewound(&self, checkpoint: &Checkpoint) -> Option<String> {
+        let could_send = matches!(checkpoint.phase, Phase::Active | Phase::Stopped { .. });
+        (self.claim.rewound && could_send).then(|| REWOUND.to_owned())
+    }
+
+    /// The definition or the inputs are damaged. What needs neither is done: words are read, and a cancel is wound up.
+    pub(super) async fn without_definition(mut self, checkpoint: Checkpoint, error: Error) -> Result<()> {
+        let unread = self.unread(&checkpoint).await?;
+        let mut draft = Draft::next(checkpoint, self.runtime.store.now(), self.claim.epoch, 0);
+        recover::recover(&mut draft)?;
+        for (position, message) in &unread {
+            inbox::read(&mut draft, *position, message)?;
+        }
+        quarantine(&mut draft, StopReason::Undecodable, in_words(&error))?;
+        owed::wind_up(&mut draft, &BTreeSet::new())?;
+        if draft.is_empty() {
+            let again = draft.now().plus_ms(LOOK_AGAIN_MS);
+            let due = standing(draft.checkpoint()).due.map(|due| due.max(again));
+            return self.runtime.store.release(&self.claim, due, false).await;
+        }
+        self.commit(draft, &[], true).await.map(drop)
+    }
+}

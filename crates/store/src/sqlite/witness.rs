@@ -1,0 +1,171 @@
+//! Was the database put back to an older copy of itself? A small file beside it knows how far it had come.
+//!
+//! The database counts for free: each transition and each message has a number in order of arrival, and no number is
+//! used twice. The witness is written at opening, when a worker renews its lease, when one retires and at closing,
+//! always after what it names is durable: it lags behind the database, and is never ahead of it. A database that is
+//! behind its witness is an older copy. Its runs are held, and its timeline begins anew, so that it is told once, and
+//! told again when a copy from before is put back later.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use lodestep_core::rules::standing::Status;
+use lodestep_core::{Digest, Result};
+use rusqlite::{Connection, params};
+
+use super::failure::explain;
+use super::place::Place;
+use super::row::{signed, unsigned};
+use super::value::{sync_folder, write_new};
+
+/// How far a database has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Mark {
+    /// The store's name, made with it.
+    store: String,
+    /// Raised whenever the store was found put back.
+    timeline: u64,
+    /// The number of the newest transition of any run.
+    transitions: u64,
+    /// The number of the newest message to any run.
+    messages: u64,
+}
+
+impl Mark {
+    fn of(db: &Connection) -> rusqlite::Result<Self> {
+        let counted = "SELECT name, timeline, (SELECT coalesce(max(n), 0) FROM journal),
+             (SELECT coalesce(max(n), 0) FROM message) FROM store";
+        db.prepare_cached(counted)?.query_row([], |row| {
+            Ok(Self {
+                store: row.get(0)?,
+                timeline: unsigned(row, 1)?,
+                transitions: unsigned(row, 2)?,
+                messages: unsigned(row, 3)?,
+            })
+        })
+    }
+
+    /// Is this a copy from before `seen` was, or another store? A lower timeline than this one's was written before
+    /// the store was found put back: it says nothing.
+    fn is_older_than(&self, seen: &Self) -> bool {
+        let is_behind = self.transitions < seen.transitions || self.messages < seen.messages;
+        self.store != seen.store || self.timeline < seen.timeline || (self.timeline == seen.timeline && is_behind)
+    }
+
+    fn words(&self) -> String {
+        format!("1 {} {} {} {}", self.store, self.timeline, self.transitions, self.messages)
+    }
+}
+
+fn check_of(words: &str) -> String {
+    Digest::over("lodestep witness 1", &[words.as_bytes()]).to_hex()[..16].to_owned()
+}
+
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = self.words();
+        write!(f, "{words} {}", check_of(&words))
+    }
+}
+
+impl FromStr for Mark {
+    type Err = ();
+
+    /// Anything but a whole line of a format that this build knows is no witness.
+    fn from_str(text: &str) -> std::result::Result<Self, ()> {
+        let parts: Vec<&str> = text.split_whitespace().collect();
+        let ["1", store, timeline, transitions, messages, check] = parts[..] else { return Err(()) };
+        let number = |text: &str| text.parse::<u64>().map_err(drop);
+        let mark = Self {
+            store: store.to_owned(),
+            timeline: number(timeline)?,
+            transitions: number(transitions)?,
+            messages: number(messages)?,
+        };
+        if check_of(&mark.words()) == check { Ok(mark) } else { Err(()) }
+    }
+}
+
+/// The witness of a store that is open.
+pub(super) struct Witness {
+    path: PathBuf,
+    /// What it was last seen to know.
+    known: Mutex<Option<Mark>>,
+}
+
+impl Witness {
+    pub(super) fn at(path: PathBuf) -> Self {
+        let known = Mutex::new(read(&path));
+        Self { path, known }
+    }
+
+    /// Writes down how far the database has come, if that is further than it knows. A failure leaves it behind.
+    pub(super) fn note(&self, db: &Connection) -> rusqlite::Result<()> {
+        let mark = Mark::of(db)?;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        // A store that was only read may have been put back and not be held yet: the witness keeps what it knows.
+        let is_news = known.as_ref().is_none_or(|seen| *seen != mark && !mark.is_older_than(seen));
+        if is_news && write(&self.path, &mark).is_ok() {
+            *known = Some(mark);
+        }
+        Ok(())
+    }
+}
+
+fn read(path: &Path) -> Option<Mark> {
+    fs::read_to_string(path).ok()?.parse().ok()
+}
+
+fn write(path: &Path, mark: &Mark) -> io::Result<()> {
+    static DRAFTS: AtomicU64 = AtomicU64::new(0);
+    let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+    let draft = path.with_extension(format!("{}-{number}", std::process::id()));
+    write_new(&draft, format!("{mark}\n").as_bytes())?;
+    fs::rename(&draft, path)?;
+    path.parent().map_or(Ok(()), sync_folder)
+}
+
+/// Asks the witness while nobody else opens the store. Runs of a database that was put back are held, durably, before
+/// anybody can claim one.
+pub(super) fn question(db: &Connection, place: &Place) -> Result<()> {
+    let path = &place.database;
+    let broken = |error: rusqlite::Error| explain(&error, path);
+    let found = match Mark::of(db).map_err(broken) {
+        Ok(found) => found,
+        // How far it has come can't be read. It is opened all the same: what is damaged is named by whoever reads it.
+        Err(error) if error.code() == "store.corrupt" => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let Some(seen) = read(&place.witness()) else {
+        let _ = write(&place.witness(), &found);
+        return Ok(());
+    };
+    if found.is_older_than(&seen) {
+        hold_all(db, found.timeline.max(seen.timeline) + 1).map_err(broken)?;
+    }
+    let found = Mark::of(db).map_err(broken)?;
+    if found != seen {
+        // It lags behind until the next time.
+        let _ = write(&place.witness(), &found);
+    }
+    Ok(())
+}
+
+/// Holds every run that is not over, and begins a timeline, in one transaction.
+fn hold_all(db: &Connection, timeline: u64) -> rusqlite::Result<()> {
+    let all = db.unchecked_transaction()?;
+    all.execute("UPDATE store SET timeline = ?", [signed(timeline)])?;
+    // Due at once: whoever takes such a run writes into its journal why it stops.
+    all.execute(
+        "UPDATE head SET rewound = 1, status = ?1, why = 'rewound', holder = NULL,
+             due_at = CASE WHEN undecodable THEN NULL ELSE updated_at END
+         WHERE status < ?2",
+        params![Status::Quarantined.to_number(), Status::Completed.to_number()],
+    )?;
+    all.commit()
+}
