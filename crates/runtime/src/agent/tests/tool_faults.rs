@@ -13,12 +13,6 @@ fn tools_are_checked() {
         ),
         (
             r#"[tools.x]
-sql = "update x"
-input = { type = "object" }"#,
-            &["2:1: `sql` is not supported by this version | take it out"],
-        ),
-        (
-            r#"[tools.x]
 builtin = "documents"
 command = ["sh"]"#,
             &["2:1: [tools.x] has both `builtin` and `command` | keep one of them"],
@@ -159,7 +153,7 @@ input = { type = "object" }"#,
                 r#"3:1: [tools.x.sql] has no `statement` | add `statement = "SELECT …"`"#,
                 "3:9: `statment` is no key of [tools.x.sql] | did you mean `statement`?",
                 r#"4:1: `tools.x.class` can't be "keyed" | write one of checkable, read"#,
-                "5:1: `lookup` is no key of [tools.x] | the keys are sql, description, class, input, same_by, timeout, attempts",
+                "5:1: `lookup` is no key of [tools.x] | the keys are sql, description, class, input, same_by, output, timeout, attempts",
             ],
         ),
         (
