@@ -17,7 +17,9 @@ use serde_json::Value;
 use crate::fault::{self, Point};
 use crate::model::model_of;
 use crate::process::{Cage, Demand, Holder};
+use crate::secrets::Environment;
 use crate::tools::Functions;
+use crate::tools::http::HttpClient;
 use crate::worker::pinned::Compiled;
 
 type ModelFactory = Arc<dyn Fn(&Definition) -> Result<Arc<dyn Model>> + Send + Sync>;
@@ -33,6 +35,8 @@ pub struct Runtime {
     pub(crate) cage: Demand,
     pub(crate) ids: Arc<dyn Fn() -> u128 + Send + Sync>,
     pub(crate) compiled: Compiled,
+    pub(crate) environment: Environment,
+    pub(crate) http: HttpClient,
 }
 
 /// Builds a [`Runtime`].
@@ -68,6 +72,8 @@ impl Runtime {
                 cage: Demand::default(),
                 ids: Arc::new(|| uuid::Uuid::now_v7().as_u128()),
                 compiled: Compiled::default(),
+                environment: Environment::default(),
+                http: HttpClient::default(),
             },
         }
     }
@@ -233,6 +239,18 @@ impl RuntimeBuilder {
     /// with [`process::hidden_main`](crate::process::hidden_main).
     pub fn holder(mut self, holder: Holder) -> Self {
         self.runtime.holder = Some(holder);
+        self
+    }
+
+    /// Takes the values of `${env:X}` from this, in place of the process's environment.
+    pub fn environment(mut self, environment: Environment) -> Self {
+        self.runtime.environment = environment;
+        self
+    }
+
+    /// Sends the requests of HTTP tools by this.
+    pub fn http(mut self, client: HttpClient) -> Self {
+        self.runtime.http = client;
         self
     }
 

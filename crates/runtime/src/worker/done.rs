@@ -1,12 +1,13 @@
 //! What came back from outside, and the events that a lost or failed call of the model means.
 
 use lodestep_core::checkpoint::Phase;
-use lodestep_core::event::{CallFailure, CallLost, Event};
+use lodestep_core::event::{CallFailure, CallLost, ErrorKind, ErrorLogged, Event};
 use lodestep_core::rules::ask;
 use lodestep_core::rules::settle::LookedUp;
 use lodestep_core::{Checkpoint, Definition, Draft, Ordinal, Result};
 use lodestep_model::{ModelError, Reply};
 
+use crate::secrets::Removed;
 use crate::tools::Sight;
 
 /// A reply, and how it is stored.
@@ -26,9 +27,25 @@ impl Answered {
 
 /// What came back from outside.
 pub(super) enum Done {
-    Attempt { ordinal: Ordinal, attempt: u32, sight: Sight },
-    Lookup { ordinal: Ordinal, said: LookedUp },
-    Reply { call: u64, reply: std::result::Result<Answered, ModelError> },
+    Attempt { ordinal: Ordinal, attempt: u32, sight: Sight, removed: Removed },
+    Lookup { ordinal: Ordinal, said: LookedUp, removed: Removed },
+    Reply { call: u64, reply: std::result::Result<Answered, ModelError>, removed: Removed },
+}
+
+impl Done {
+    /// Notes in the journal that values of secrets were taken out of it.
+    pub fn note_removed(&self, draft: &mut Draft) -> Result<()> {
+        let (kind, ordinal, note) = match self {
+            Self::Attempt { ordinal, removed, .. } => (ErrorKind::Tool, Some(*ordinal), removed.note("its result")),
+            Self::Lookup { ordinal, removed, .. } => {
+                (ErrorKind::Tool, Some(*ordinal), removed.note("its lookup's answer"))
+            }
+            Self::Reply { removed, .. } => (ErrorKind::Reply, None, removed.note("a reply of the model")),
+        };
+        let Some(note) = note else { return Ok(()) };
+        let text = draft.put(note);
+        draft.push(Event::ErrorLogged(ErrorLogged { kind, ordinal, text }))
+    }
 }
 
 /// The tool whose outcome this is, for the fault points.

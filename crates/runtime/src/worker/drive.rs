@@ -30,6 +30,7 @@ use crate::fault::{self, Point};
 use crate::observe::Observer;
 use crate::process::wait_until_free;
 use crate::runtime::Runtime;
+use crate::secrets::{Secrets, scrub_reply};
 use crate::tools::Sight;
 use crate::worker::dispatch::Dispatch;
 use crate::worker::done::{Answered, Done, fail, tool_of};
@@ -77,6 +78,7 @@ pub(super) struct Drive {
     /// When the inbox was looked into last: other runs' hints are frequent, and mean nothing to this one.
     looked: tokio::time::Instant,
     worked_until_us: u64,
+    secrets: Arc<Secrets>,
 }
 
 impl Drive {
@@ -97,6 +99,7 @@ impl Drive {
             inbox: 0,
             looked: tokio::time::Instant::now(),
             worked_until_us,
+            secrets: Arc::default(),
         }
     }
 
@@ -113,14 +116,15 @@ impl Drive {
             Ok(run) => run,
             Err(error) => return self.stop_for(checkpoint, error).await,
         };
-        if let Some(missing) = run.missing_secrets().filter(|_| checkpoint.phase == Phase::Active) {
-            return self.stop(checkpoint, StopReason::Secret, missing).await;
+        self.secrets = Arc::new(Secrets::of(&run.definition, &self.runtime.environment));
+        if let Some(unfit) = self.secrets.unfit().filter(|_| checkpoint.phase == Phase::Active) {
+            return self.stop(checkpoint, StopReason::Secret, unfit).await;
         }
         self.observer.taken(&self.claim.run.key, &checkpoint, self.claim.crashes);
         let mut seen: Vec<Done> = Vec::new();
         let mut changes = self.runtime.store.changes();
         loop {
-            match self.pass(checkpoint, run.as_ref(), &mut seen).await? {
+            match self.pass(checkpoint, &run, &mut seen).await? {
                 Some(after) => checkpoint = after,
                 None => return Ok(()),
             }
@@ -159,7 +163,7 @@ impl Drive {
     /// The lease is gone. What is known for sure of what was sent is told to whoever has the run now.
     async fn report_late(&mut self, seen: &[Done]) {
         for done in seen {
-            let Done::Attempt { ordinal, attempt, sight } = done else { continue };
+            let Done::Attempt { ordinal, attempt, sight, .. } = done else { continue };
             let Some(word) = inbox::late_word(*ordinal, *attempt, sight.seen, sight.text.clone()) else { continue };
             let id = format!("late-{ordinal}-{attempt}-{}", self.claim.epoch);
             let message = Message { by: "a worker without its lease".to_owned(), word };
@@ -201,7 +205,7 @@ impl Drive {
     async fn pass(
         &mut self,
         mut checkpoint: Checkpoint,
-        run: &Pinned,
+        run: &Arc<Pinned>,
         seen: &mut Vec<Done>,
     ) -> Result<Option<Checkpoint>> {
         let mut failures = 0;
@@ -307,13 +311,15 @@ impl Drive {
     }
 
     async fn take_in(&mut self, draft: &mut Draft, run: &Pinned, done: &Done) -> Result<()> {
+        done.note_removed(draft)?;
         match done {
-            Done::Attempt { ordinal, attempt, sight } => {
-                let Sight { seen, text, artifact } = sight.clone();
-                settle(draft, Attempt { ordinal: *ordinal, attempt: *attempt, seen, text, artifact })
+            Done::Attempt { ordinal, attempt, sight, .. } => {
+                let Sight { seen, text, artifact, retry_after_ms } = sight.clone();
+                let (ordinal, attempt) = (*ordinal, *attempt);
+                settle(draft, Attempt { ordinal, attempt, seen, text, artifact, retry_after_ms })
             }
-            Done::Lookup { ordinal, said } => settle_lookup(draft, *ordinal, said.clone()),
-            Done::Reply { call, reply } => {
+            Done::Lookup { ordinal, said, .. } => settle_lookup(draft, *ordinal, said.clone()),
+            Done::Reply { call, reply, .. } => {
                 let call = *call;
                 if draft.checkpoint().model.open.is_none_or(|open| open.call != call) {
                     // The state was read again and has the reply, or a cancel dropped it.
@@ -418,13 +424,14 @@ impl Drive {
     }
 
     /// Sends what was committed, as far as hands are free.
-    fn dispatch(&mut self, checkpoint: &Checkpoint, run: &Pinned, request: Option<(u64, Request)>) {
+    fn dispatch(&mut self, checkpoint: &Checkpoint, run: &Arc<Pinned>, request: Option<(u64, Request)>) {
         if let Some((call, request)) = request {
-            let model = run.model.clone();
+            let (model, secrets) = (run.model.clone(), self.renewed_secrets(run));
             let (asked, handle) = abortable(async move {
-                let reply = model.ask(&request).await.map(Answered::new);
+                let mut reply = model.ask(&request).await;
                 fault::reach("model", Point::Reply);
-                Done::Reply { call, reply }
+                let removed = scrub_reply(&secrets.scrubber, &mut reply);
+                Done::Reply { call, reply: reply.map(Answered::new), removed }
             });
             self.tasks.push(Box::pin(async { asked.await.ok() }));
             self.asking = Some((call, handle));
@@ -445,7 +452,7 @@ impl Drive {
         }
     }
 
-    fn send_off(&mut self, checkpoint: &Checkpoint, run: &Pinned, action: lodestep_core::checkpoint::Action) {
+    fn send_off(&mut self, checkpoint: &Checkpoint, run: &Arc<Pinned>, action: lodestep_core::checkpoint::Action) {
         let ordinal = action.ordinal;
         let is_lookup = matches!(action.state, ActionState::LookUp { .. });
         let attempt = match action.state {
@@ -457,20 +464,32 @@ impl Drive {
             lease: self.lease.clone(),
             run: self.claim.run.clone(),
             epoch: self.claim.epoch,
-            definition: run.definition.clone(),
-            inputs: run.inputs.clone(),
+            pinned: run.clone(),
             arguments: self.cache.get(&action.arguments).map(<[u8]>::to_vec),
             artifacts: checkpoint.artifacts.iter().map(|(name, kept)| (name.clone(), kept.content)).collect(),
             action,
             attempt,
             stop: self.stop.subscribe(),
+            secrets: self.renewed_secrets(run),
         };
         self.tasks.push(Box::pin(async move {
             Some(match is_lookup {
-                true => Done::Lookup { ordinal, said: dispatch.look_up().await },
-                false => Done::Attempt { ordinal, attempt, sight: dispatch.attempt().await },
+                true => {
+                    let (said, removed) = dispatch.look_up().await;
+                    Done::Lookup { ordinal, said, removed }
+                }
+                false => {
+                    let (sight, removed) = dispatch.attempt().await;
+                    Done::Attempt { ordinal, attempt, sight, removed }
+                }
             })
         }));
+    }
+
+    /// What is sent now is sent with these values, so that they are what is looked for in its answer.
+    fn renewed_secrets(&mut self, run: &Pinned) -> Arc<Secrets> {
+        self.secrets = self.secrets.renewed(&run.definition, &self.runtime.environment);
+        self.secrets.clone()
     }
 
     /// Waits for something to happen: an outcome, a word from outside, a due time, the stop.
