@@ -134,8 +134,7 @@ impl App {
 
     /// Prints to stdout; a reader that has gone away is no error.
     pub fn print(&self, text: &str) {
-        let mut out = std::io::stdout().lock();
-        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        print_out(text);
     }
 
     /// Prints the text, or the JSON when that was asked for.
@@ -152,10 +151,10 @@ impl App {
         if self.json {
             self.print(&format!("{}\n", json!({"error": self.as_json(error)})));
         } else {
-            eprintln!("error: {} [{}]", error.what(), error.code());
+            lodestep::note!("error: {} [{}]", error.what(), error.code());
             let next = self.pasted(error.next());
             if !next.is_empty() {
-                eprintln!("  {next}");
+                lodestep::note!("  {next}");
             }
         }
         exit_code(error)
@@ -165,6 +164,12 @@ impl App {
     pub fn as_json(&self, error: &Error) -> Value {
         json!({"code": error.code(), "what": error.what(), "next": self.pasted(error.next())})
     }
+}
+
+/// Prints to stdout; a reader that has gone away is no error.
+pub fn print_out(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 /// 7 for the store, 2 for what was typed or written, 1 for a refusal.

@@ -119,10 +119,10 @@ impl Bulk {
             ));
         }
         for item in items {
-            eprintln!("  {}  {}", item.name, item.shown);
+            lodestep::note!("  {}  {}", item.name, item.shown);
         }
-        eprintln!("{count} to {verb}");
-        note.iter().for_each(|note| eprintln!("note: {note}"));
+        lodestep::note!("{count} to {verb}");
+        note.iter().for_each(|note| lodestep::note!("note: {note}"));
         if self.yes {
             return Ok(());
         }

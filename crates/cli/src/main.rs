@@ -8,8 +8,11 @@
 //! - [`select`], [`bulk`]: the filters that choose runs, and words to many of them.
 //! - [`progress`]: what is shown while a run goes on.
 //! - [`following`]: runs whose end was not shown yet.
-//! - [`people`]: requests as a person sees them, and their answers.
+//! - [`people`], [`prompt`]: requests as a person sees them, and asking for their answers at this terminal.
 //! - [`text`]: odd characters made visible, ids made short.
+
+// A print that panics on a closed pipe would end a run in the middle.
+#![warn(clippy::print_stderr, clippy::print_stdout)]
 
 mod app;
 mod args;
@@ -18,6 +21,7 @@ mod commands;
 mod following;
 mod people;
 mod progress;
+mod prompt;
 mod select;
 mod text;
 
@@ -42,7 +46,7 @@ fn main() -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().worker_threads(2).build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("error: no threads can be started: {error}");
+            lodestep::note!("error: no threads can be started: {error}");
             return ExitCode::from(1);
         }
     };

@@ -1,9 +1,8 @@
 //! Requests as a person sees them: the tool, the exact arguments, what answers there are.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
-use lodestep::core::checkpoint::{Action, ActionState, Phase};
+use lodestep::core::checkpoint::{Action, ActionState, Closing, Phase};
 use lodestep::core::event::{Gate, Request};
 use lodestep::core::rules::inbox::Word;
 use lodestep::core::{Digest, Error, Ordinal, Result};
@@ -164,6 +163,20 @@ pub fn is_said(opened: &Opened, about: About) -> bool {
     words.flatten().any(|said| said == about || said == About::Run)
 }
 
+/// What became of a request, when it was accepted or has happened: `approved by ada`. Words that no worker has read count.
+pub fn answered(opened: &Opened, request: &Digest) -> Option<String> {
+    let closed = opened.ahead.closed_requests.iter().rev().find(|closed| closed.name == *request)?;
+    let how = match closed.how {
+        Closing::Approved => "approved",
+        Closing::Denied => "denied",
+        Closing::Answered => "answered",
+        Closing::Edited => "approved with other arguments",
+        Closing::Expired => return Some("its time is over".to_owned()),
+        Closing::Withdrawn => return Some("its run was cancelled".to_owned()),
+    };
+    Some(closed.by.as_ref().map_or(how.to_owned(), |by| format!("{how} by {}", line(by, 64))))
+}
+
 /// How to answer the open requests of a run from anywhere.
 pub fn hints(app: &App, opened: &Opened) -> String {
     open_requests(opened).into_iter().fold(String::new(), |mut text, (action, request, approval)| {
@@ -224,43 +237,8 @@ pub fn check_answer(opened: &Opened, question: &Action, answer: &str) -> Result<
     Err(Error::new("usage.answer", what, format!("answer one of: {}", line(&choices.join(" | "), 1_000))))
 }
 
-/// Asks at this terminal. `None` when there is none, or when the person wants to answer later.
-pub fn ask_here(app: &App, opened: &Opened) -> Option<Word> {
-    let (stdin, stderr) = (std::io::stdin(), std::io::stderr());
-    if !stdin.is_terminal() || !stderr.is_terminal() {
-        return None;
-    }
-    let (action, request, approval) = open_requests(opened).into_iter().next()?;
-    let prompt =
-        if approval { "approve? [y]es, [n]o, [l]ater, [?]: " } else { "answer (an empty line answers later): " };
-    let _ = write!(stderr.lock(), "\n{}", describe(app, opened, action, request, approval));
-    loop {
-        let _ = write!(stderr.lock(), "{prompt}");
-        let mut line = String::new();
-        if stdin.lock().read_line(&mut line).ok()? == 0 {
-            return None;
-        }
-        let line = line.trim();
-        match (approval, line) {
-            (false, "") | (true, "l" | "later") => return None,
-            (false, value) => match check_answer(opened, action, value) {
-                Ok(()) => return Some(Word::Answer { request: request.name, value: value.to_owned() }),
-                Err(error) => _ = app.report(&error),
-            },
-            (true, "y" | "yes") => return Some(Word::Approve { request: request.name }),
-            (true, "n" | "no") => {
-                let _ = write!(stderr.lock(), "why (the model is told): ");
-                let mut reason = String::new();
-                stdin.lock().read_line(&mut reason).ok()?;
-                return Some(Word::Deny { request: request.name, reason: reason.trim().to_owned() });
-            }
-            (true, _) => _ = write!(stderr.lock(), "{}", help(app, opened, action, request)),
-        }
-    }
-}
-
 /// What can be typed at the prompt of an approval.
-fn help(app: &App, opened: &Opened, action: &Action, request: &Request) -> String {
+pub fn help(app: &App, opened: &Opened, action: &Action, request: &Request) -> String {
     let arguments = shown_arguments(app, opened, &opened.json(&action.arguments));
     format!(
         "  y  it is done, once, with exactly these arguments:\n{}\

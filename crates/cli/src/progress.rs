@@ -125,7 +125,7 @@ impl Observer for Progress {
         for what in &told {
             let id = run.run.as_str();
             let who = if self.several { format!("{}  ", &id[id.len().saturating_sub(6)..]) } else { String::new() };
-            eprintln!("{who}step {:<4} {:<60} {tail}", after.seq, line(what, 110));
+            lodestep::note!("{who}step {:<4} {:<60} {tail}", after.seq, line(what, 110));
         }
         if let Some(pace) = self.pace.filter(|_| !told.is_empty()) {
             std::thread::sleep(pace);

@@ -16,6 +16,9 @@
 //! - [`observe`]: progress, for whoever watches.
 //! - [`fault`]: places at which a process can be told to abort.
 
+// A print that panics on a closed pipe would end a run in the middle.
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+
 pub mod agent;
 pub mod fault;
 pub mod inspect;

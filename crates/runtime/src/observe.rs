@@ -1,4 +1,9 @@
 //! What a runtime tells while it works, for progress lines and tests. Never needed for the work itself.
+//!
+//! Whoever reads stderr may go away at any time: what can't be written there is lost, and ends no run.
+
+use std::fmt::Arguments;
+use std::io::Write as _;
 
 use lodestep_core::{Checkpoint, Event, RunKey};
 
@@ -17,4 +22,17 @@ pub struct Silent;
 
 impl Observer for Silent {
     fn committed(&self, _run: &RunKey, _events: &[Event], _values: &[Vec<u8>], _after: &Checkpoint) {}
+}
+
+/// Writes to stderr, in one piece. What can't be written is lost: a reader that has gone away is no error.
+pub fn write_stderr(text: Arguments<'_>) {
+    let _ = std::io::stderr().lock().write_all(text.to_string().as_bytes());
+}
+
+/// Writes a line to stderr as `eprintln!` does, but for a panic when it can't be written: see
+/// [`write_stderr`](crate::observe::write_stderr).
+#[macro_export]
+macro_rules! note {
+    () => { $crate::observe::write_stderr(format_args!("\n")) };
+    ($($text:tt)+) => { $crate::observe::write_stderr(format_args!("{}\n", format_args!($($text)+))) };
 }

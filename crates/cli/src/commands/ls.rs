@@ -40,7 +40,7 @@ pub async fn ls(app: &App, selection: &Selection, limit: Option<usize>) -> Resul
     });
     let text = in_words(&groups.collect::<Vec<_>>(), now, limit.unwrap_or(READ), limit.unwrap_or(READ));
     app.say(&text, &Value::Array(rows.iter().map(as_json).collect()));
-    note.iter().for_each(|note| eprintln!("note: {note}"));
+    note.iter().for_each(|note| lodestep::note!("note: {note}"));
     Ok(0)
 }
 
@@ -74,7 +74,7 @@ async fn overview(app: &App, store: &dyn Store, sieve: &Sieve, limit: Option<usi
     }
     // A damaged index of requests hides no run: what was read by their statuses is shown.
     let asking = asking(store, sieve, read).await.unwrap_or_else(|error| {
-        eprintln!("note: open requests can't be read: {} [{}]", error.what(), error.code());
+        lodestep::note!("note: open requests can't be read: {} [{}]", error.what(), error.code());
         Vec::new()
     });
     for row in asking {

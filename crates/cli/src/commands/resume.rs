@@ -69,6 +69,6 @@ async fn go_on(app: &App, runtime: &Runtime, row: &RunRow, pace: Option<Duration
         Verdict::Refused(error) if stopped => return Err(error),
         _ => {}
     }
-    eprintln!("going on with {id} at step {}{}", row.seq, as_process());
+    lodestep::note!("going on with {id} at step {}{}", row.seq, as_process());
     follow(app, runtime, &row.run.key, pace).await
 }

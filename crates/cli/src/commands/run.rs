@@ -20,6 +20,7 @@ use crate::commands::show;
 use crate::following::{Following, ended_unseen};
 use crate::people;
 use crate::progress::Progress;
+use crate::prompt::{self, Asked, Terminal};
 use crate::text::{line, quoted, short_id};
 
 /// Runs an agent file.
@@ -61,7 +62,7 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
         let inputs = Digest::of(&canonical(&inputs));
         if let Some(row) = ended_unseen(app, &runtime, &definition.name, &inputs).await? {
             let id = short_id(row.run.key.run.as_str(), &[]);
-            eprintln!("run {id} ended before its end could be shown; --new starts another");
+            lodestep::note!("run {id} ended before its end could be shown; --new starts another");
             return follow(app, &runtime, &row.run.key, args.pace).await;
         }
     }
@@ -69,7 +70,7 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
     let started = runtime.start(Start { definition, inputs, id, labels, join_unfinished }).await?;
     let key = match started {
         Started::New(run) => {
-            eprintln!("run {} started{}", short_id(run.key.run.as_str(), &[]), as_process());
+            lodestep::note!("run {} started{}", short_id(run.key.run.as_str(), &[]), as_process());
             run.key
         }
         Started::Existing(row) => going_on(&row, &digest, "--id names it"),
@@ -143,9 +144,9 @@ fn short_secrets(file: &AgentFile) -> Result<()> {
 
 fn going_on(row: &RunRow, digest: &Digest, other: &str) -> Arc<RunKey> {
     let id = short_id(row.run.key.run.as_str(), &[]);
-    eprintln!("going on with {id} at step {}; {other}{}", row.seq, as_process());
+    lodestep::note!("going on with {id} at step {}; {other}{}", row.seq, as_process());
     if row.definition != *digest {
-        eprintln!("  the agent file has changed since; the run goes on with its own definition");
+        lodestep::note!("  the agent file has changed since; the run goes on with its own definition");
     }
     row.run.key.clone()
 }
@@ -176,22 +177,36 @@ pub async fn follow(app: &App, runtime: &Runtime, key: &RunKey, pace: Option<Dur
     for action in before.checkpoint.pending.values() {
         observer.know(key, action.ordinal, &action.tool, before.text(&action.arguments).as_bytes());
     }
+    let mut terminal = Terminal::here().await;
     loop {
         let stands = runtime.work_on(key, observer.clone(), &shutdown, is_enough).await?;
         let opened = inspect::open(runtime.store(), key).await?;
-        if shutdown.is_begun() {
-            let id = short_id(key.run.as_str(), &[]);
-            eprintln!("handed over at step {}; {} goes on", opened.row.seq, app.command(&format!("resume {id}")));
-            following.shown();
-            return Ok(130);
-        }
-        if stands.status == Status::Waiting
-            && let Some(word) = tokio::task::block_in_place(|| people::ask_here(app, &opened))
-        {
-            if let Verdict::Refused(error) = runtime.send(key, &app.by(), word).await? {
-                app.report(&error);
+        let asked = match &mut terminal {
+            _ if shutdown.is_begun() => Asked::Stopped,
+            Some(terminal) if stands.status == Status::Waiting => {
+                prompt::ask(app, runtime.store(), &opened, terminal, &shutdown).await
             }
-            continue;
+            _ => Asked::Later,
+        };
+        match asked {
+            Asked::Said(word) => {
+                if let Verdict::Refused(error) = runtime.send(key, &app.by(), word).await? {
+                    app.report(&error);
+                }
+                continue;
+            }
+            Asked::Over(how) => {
+                lodestep::note!("\nno answer is needed any more: {how}");
+                continue;
+            }
+            Asked::Stopped => {
+                let id = short_id(key.run.as_str(), &[]);
+                let goes_on = app.command(&format!("resume {id}"));
+                lodestep::note!("handed over at step {}; {goes_on} goes on", opened.row.seq);
+                following.shown();
+                return Ok(130);
+            }
+            Asked::Later => {}
         }
         let code = report(app, &opened, &stands);
         following.shown();
@@ -222,7 +237,7 @@ pub fn interruptible() -> Shutdown {
     let mut signals = StopSignals::heard();
     tokio::spawn(async move {
         signals.next().await;
-        eprintln!("\nstopping: what is under way may end, then the run is handed over (again: at once)");
+        lodestep::note!("\nstopping: what is under way may end, then the run is handed over (again: at once)");
         begun.begin();
         signals.next().await;
         std::process::exit(130);
@@ -282,7 +297,7 @@ fn report(app: &App, opened: &inspect::Opened, stands: &Standing) -> u8 {
         return exit_code(stands.status);
     }
     let id = short_id(opened.row.run.key.run.as_str(), &[]).to_owned();
-    eprintln!();
+    lodestep::note!();
     app.print(&format!("run {id} is {}{}\n", stands.status.as_str(), show::because(opened)));
     if stands.status == Status::Waiting {
         app.print(&people::hints(app, opened));

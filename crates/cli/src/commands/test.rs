@@ -26,16 +26,16 @@ pub async fn test(app: &App, args: TestArgs) -> Result<u8> {
     let file = AgentFile::load(&args.file).map_err(Error::from)?;
     let folder = Folder::make(args.keep.clone())?;
     let setting = Setting::of(&file, &args, folder.path.clone())?;
-    eprintln!("each trial runs the agent for real: what its tools touch is the file's to say, by [test] inputs");
+    lodestep::note!("each trial runs the agent for real: what its tools touch is the file's to say, by [test] inputs");
     let tested = tokio::select! {
         tested = trials(app, &args, &setting) => tested,
         () = stop_signal() => {
-            eprintln!("\nstopped: the trial under way was ended");
+            lodestep::note!("\nstopped: the trial under way was ended");
             return Ok(130);
         }
     };
     if !matches!(tested, Ok(0)) {
-        eprintln!("the trials' folders are kept: {}", folder.keep().display());
+        lodestep::note!("the trials' folders are kept: {}", folder.keep().display());
     }
     tested
 }
@@ -48,7 +48,7 @@ async fn trials(app: &App, args: &TestArgs, setting: &Setting) -> Result<u8> {
         let log = setting.folder.join("baseline/log");
         return Err(Error::new("test.baseline", what, format!("look at {}", log.display())));
     }
-    eprintln!(
+    lodestep::note!(
         "baseline: completed in {} ms, {} fault points, effects {}",
         baseline.millis,
         baseline.points.len(),

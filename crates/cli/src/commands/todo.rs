@@ -50,7 +50,7 @@ pub async fn todo(app: &App, selection: &Selection, limit: usize) -> Result<u8> 
     }
     if left_out > 0 || more {
         let of = if left_out > 0 { format!("{left_out} more") } else { "there are more".to_owned() };
-        eprintln!("note: {of}; --limit shows more, and the filters of `ls` choose");
+        lodestep::note!("note: {of}; --limit shows more, and the filters of `ls` choose");
     }
     Ok(0)
 }

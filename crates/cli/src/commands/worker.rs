@@ -13,7 +13,7 @@ pub async fn worker(app: &App, until_idle: bool) -> Result<u8> {
     let runtime = app.open(true)?;
     let shutdown = interruptible();
     let observer = Arc::new(Progress::new(None, true));
-    eprintln!("worker on {}; Ctrl-C hands over", app.store_path().display());
+    lodestep::note!("worker on {}; Ctrl-C hands over", app.store_path().display());
     if until_idle {
         runtime.work_until_idle(observer, &shutdown).await?;
     } else {

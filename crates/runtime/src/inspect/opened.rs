@@ -3,9 +3,9 @@
 use lodestep_core::checkpoint::{Action, ActionState, Phase};
 use lodestep_core::context::Blobs;
 use lodestep_core::definition::{StateAct, ToolKind};
-use lodestep_core::rules::inbox::Message;
+use lodestep_core::rules::inbox::{Message, read};
 use lodestep_core::rules::standing::Standing;
-use lodestep_core::{Checkpoint, Definition, Error, Result, RunKey, Stored};
+use lodestep_core::{Checkpoint, Definition, Draft, Error, Result, RunKey, Stored, Timestamp};
 use lodestep_store::loaded::undecodable;
 use lodestep_store::{Replay, RunRef, RunRow, Store};
 use serde_json::Value;
@@ -20,6 +20,8 @@ pub struct Opened {
     pub checkpoint: Checkpoint,
     /// The messages that no transition has read.
     pub unread: Vec<(u64, Message)>,
+    /// Its state as it will be when those are read; its state, when there are none.
+    pub ahead: Checkpoint,
     /// Where it stands.
     pub standing: Standing,
     /// Its pinned definition, if it can be read.
@@ -123,7 +125,22 @@ async fn with_values(store: &dyn Store, state: State) -> Result<Opened> {
     }
     let inputs = inputs.unwrap_or(Value::Null);
     let row = RunRow { holder: row.holder.filter(|worker| store.is_alive(worker)), ..row };
-    Ok(Opened { row, checkpoint, unread, standing, definition, inputs, damage, blobs })
+    let ahead = ahead(&checkpoint, &unread, store.now());
+    Ok(Opened { row, checkpoint, unread, ahead, standing, definition, inputs, damage, blobs })
+}
+
+/// The state with the unread messages applied, each as it was accepted; as far as they fit it.
+fn ahead(checkpoint: &Checkpoint, unread: &[(u64, Message)], now: Timestamp) -> Checkpoint {
+    let mut draft = Draft::next(checkpoint.clone(), now, 0, 0);
+    for (position, message) in unread {
+        let mut next = draft.clone();
+        // A message that does not fit is for the worker that reads it to tell of.
+        if read(&mut next, *position, message).is_err() {
+            break;
+        }
+        draft = next;
+    }
+    draft.checkpoint().clone()
 }
 
 /// What is known of a run's state.

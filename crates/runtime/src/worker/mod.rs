@@ -68,7 +68,8 @@ impl Shutdown {
         *self.sender.borrow()
     }
 
-    pub(crate) async fn begun(&self) {
+    /// Ends when it has been told.
+    pub async fn begun(&self) {
         let mut receiver = self.sender.subscribe();
         // The sender lives as long as self, so that this ends only by a true.
         let _ = receiver.wait_for(|begun| *begun).await;
@@ -220,7 +221,7 @@ async fn advance(
         // Another build can go on with it.
         Ok(Err(error)) if error.code() == "store.newer_format" => (Some(store.now().plus_ms(60_000)), false),
         Ok(Err(error)) if matches!(error.code(), "store.corrupt" | "store.undecodable") => {
-            eprintln!("run {}: {error}", back.run.key.run);
+            crate::note!("run {}: {error}", back.run.key.run);
             match store.hold(&back, &format!("undecodable: {}", error.what())).await {
                 Err(error) if error.code() != "lease.lost" => (Some(store.now().plus_ms(64_000)), true),
                 _ => return,
@@ -228,11 +229,11 @@ async fn advance(
         }
         // It is taken up again, and after a few crashes quarantined with that as its reason.
         Ok(Err(error)) => {
-            eprintln!("run {}: {error}", back.run.key.run);
+            crate::note!("run {}: {error}", back.run.key.run);
             (Some(store.now().plus_ms(1_000 << back.crashes.min(6))), true)
         }
         Err(panic) => {
-            eprintln!("run {}: the worker panicked: {panic}", back.run.key.run);
+            crate::note!("run {}: the worker panicked: {panic}", back.run.key.run);
             (Some(store.now()), true)
         }
     };

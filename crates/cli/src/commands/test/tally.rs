@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::app::print_out;
 use crate::commands::test::trial::Ended;
 
 /// How often each tool's effects were applied, in words.
@@ -79,12 +80,12 @@ impl Tally {
         }
         let verdict = if faults.is_empty() { "ok".to_owned() } else { faults.join("; ") };
         if !self.quiet {
-            println!(
-                "{name:<44} crashes {:<2} asked {:<2} effects {:<28} {verdict}",
+            print_out(&format!(
+                "{name:<44} crashes {:<2} asked {:<2} effects {:<28} {verdict}\n",
                 ended.crashes + ended.kills,
                 ended.asked,
                 counts(&ended)
-            );
+            ));
         }
         self.rows.push(json!({"trial": name, "crashes": ended.crashes, "kills": ended.kills, "asked": ended.asked,
             "effects": now, "completed": ended.completed, "faults": faults}));
@@ -96,7 +97,7 @@ impl Tally {
     pub fn pass_over(&mut self, name: &str, is_transition: bool) {
         let verdict = if is_transition { "passed over: not reached again" } else { "NOT REACHED" };
         if !self.quiet {
-            println!("{name:<44} {verdict}");
+            print_out(&format!("{name:<44} {verdict}\n"));
         }
         self.passed_over += u32::from(is_transition);
         let faults = if is_transition { vec![] } else { vec![verdict.to_owned()] };

@@ -102,7 +102,7 @@ impl Index {
         Ok(match inspect::sound_index(runtime.store.as_ref(), run, &checkpoint.effect_log).await? {
             Some(rows) => Self::Sound(rows.into_iter().map(|row| row.same).collect()),
             None => {
-                eprintln!("run {}: its index of effects is damaged; the journal is asked instead", run.key.run);
+                crate::note!("run {}: its index of effects is damaged; the journal is asked instead", run.key.run);
                 Self::Damaged(inspect::replay(runtime.store.as_ref(), run, checkpoint.seq).await?.tables.effects)
             }
         })

@@ -1,0 +1,141 @@
+//! What is asked at a terminal: how a prompt ends, and what of it counts. And what a run does whose readers have gone away.
+
+mod support;
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use serde_json::json;
+use support::*;
+
+fn paying(world: &World, tables: &str) -> String {
+    let pay = "[tools.pay]\ndescription = \"Pay.\"\ncommand = [\"sh\", \"-c\", \"echo paid >> paid\"]\n\
+               input = { type = \"object\" }\nclass = \"unsafe\"\n";
+    let replies = json!([
+        { "calls": [{ "name": "pay" }] },
+        { "calls": [{ "name": "finish", "arguments": { "summary": "over" } }] },
+    ]);
+    world.agent(&format!("{pay}{tables}"), &replies).to_str().expect("a path").to_owned()
+}
+
+/// A process at a terminal of its own.
+struct AtTerminal {
+    running: Running,
+    keys: File,
+    shown: Arc<Mutex<String>>,
+}
+
+impl AtTerminal {
+    fn start(world: &World, words: &[&str]) -> Self {
+        let keys = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+        grantpt(&keys).expect("granted");
+        unlockpt(&keys).expect("unlocked");
+        let name = ptsname(&keys, Vec::new()).expect("its name");
+        let screen = rustix::fs::open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("opened");
+        let screen = File::from(screen);
+        let mut command = world.command(words);
+        let its = || Stdio::from(screen.try_clone().expect("cloned"));
+        command.stdin(its()).stdout(its()).stderr(its());
+        let running = Running { child: command.spawn().expect("started") };
+        let keys = File::from(keys);
+        let shown = Arc::new(Mutex::new(String::new()));
+        let (mut reader, text) = (keys.try_clone().expect("cloned"), shown.clone());
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = reader.read(&mut bytes) {
+                text.lock().expect("whole").push_str(&String::from_utf8_lossy(&bytes[..count]));
+            }
+        });
+        Self { running, keys, shown }
+    }
+
+    fn shown(&self) -> String {
+        self.shown.lock().expect("whole").clone()
+    }
+
+    fn shows(&self, wanted: &str) {
+        eventually(wanted, Duration::from_secs(20), || self.shown().contains(wanted));
+    }
+
+    fn types(&mut self, line: &str) {
+        self.keys.write_all(format!("{line}\n").as_bytes()).expect("typed");
+    }
+
+    fn ends(&mut self, within: Duration, code: i32) {
+        eventually("it ended", within, || self.running.has_ended());
+        assert_eq!(self.running.ended(), Some(code), "{}", self.shown());
+    }
+}
+
+#[test]
+fn a_stop_ends_the_prompt_and_what_is_typed_after_it_is_no_answer() {
+    let world = World::new();
+    let agent = paying(&world, "");
+    let mut person = AtTerminal::start(&world, &["run", &agent]);
+    person.shows("approve? ");
+    let told = Instant::now();
+    person.running.tell_to_stop();
+    person.shows("stopping: ");
+    person.types("y");
+    person.ends(Duration::from_secs(2), 130);
+    assert!(told.elapsed() < Duration::from_secs(2), "{:?}", told.elapsed());
+    assert!(person.shown().contains("handed over at step"), "{}", person.shown());
+    let shown = world.json(&["show", &world.run_id()]);
+    assert_eq!((shown["unread"].as_u64(), world.requests().len()), (Some(0), 1), "{shown}");
+    assert_eq!(world.read("paid"), "");
+    // While the reason of a denial is asked for, too: nothing is denied.
+    let mut person = AtTerminal::start(&world, &["resume"]);
+    person.shows("approve? ");
+    person.types("n");
+    person.shows("why (the model is told): ");
+    person.running.tell_to_stop();
+    person.ends(Duration::from_secs(2), 130);
+    assert_eq!(world.requests().len(), 1);
+}
+
+#[test]
+fn an_answer_at_the_prompt_counts() {
+    let world = World::new();
+    let agent = paying(&world, "");
+    let mut person = AtTerminal::start(&world, &["run", &agent]);
+    person.shows("approve? ");
+    person.types("?");
+    person.shows("it is done, once, with exactly these arguments");
+    person.types("y");
+    person.ends(Duration::from_secs(20), 0);
+    assert_eq!(world.read("paid"), "paid\n");
+}
+
+#[test]
+fn a_prompt_ends_when_the_request_is_answered_elsewhere() {
+    let world = World::new();
+    let agent = paying(&world, "");
+    let mut person = AtTerminal::start(&world, &["run", &agent]);
+    person.shows("approve? ");
+    world.lodestep(&["approve", &world.requests()[0]]).exits(0);
+    person.ends(Duration::from_secs(20), 0);
+    assert!(person.shown().contains("no answer is needed any more: approved by ada"), "{}", person.shown());
+    assert_eq!(world.read("paid"), "paid\n");
+}
+
+#[test]
+fn a_run_whose_readers_have_gone_away_completes() {
+    let world = World::new();
+    let agent = paying(&world, "[[policy]]\ntools = [\"pay\"]\ndecide = \"allow\"\n");
+    let closed = || {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        Stdio::from(writer)
+    };
+    let mut command = world.command(&["run", &agent]);
+    let mut running = Running { child: command.stdout(closed()).stderr(closed()).spawn().expect("started") };
+    assert_eq!(running.ended(), Some(0));
+    assert_eq!(world.read("paid"), "paid\n");
+    let shown = world.json(&["show", &world.run_id()]);
+    assert_eq!(shown["status"], "completed", "{shown}");
+}
