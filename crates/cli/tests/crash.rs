@@ -71,8 +71,14 @@ fn eff_01_a_crash_round_an_unsafe_effect_asks_a_person() {
         world.lodestep(&["resolve", &id, "2", word]).exits(0);
         world.lodestep(&["run", &agent]).exits(0);
         assert_eq!(counts(&world), (1, 1), "{point}");
-        let again = world.lodestep(&["resolve", &id, "2", word]).exits(1);
-        assert!(again.err.contains("action.not_in_doubt"), "{again:?}");
+        let again = world.lodestep(&["resolve", &id, "2", word]);
+        assert_eq!(
+            (again.code, again.out.contains("already given")),
+            (Some(i32::from(!happened)), happened),
+            "{again:?}"
+        );
+        let other = world.lodestep(&["resolve", &id, "2", "--abandon"]).exits(1);
+        assert!(other.err.contains("action.not_in_doubt"), "{other:?}");
     }
 }
 

@@ -354,17 +354,21 @@ fn doubts_and_future_retries_show_both() {
 
 #[test]
 fn resolving_a_doubt() {
-    for (became_, expected) in [
-        (Became::Happened(b"seen it".to_vec()), "done"),
-        (Became::SendAgain, "again"),
-        (Became::Abandoned("gone".to_owned()), "other"),
+    for (became_, expected, again) in [
+        (Became::Happened(b"seen it".to_vec()), "done", "already given"),
+        (Became::Happened(Vec::new()), "done", "already given"),
+        (Became::SendAgain, "again", "action.not_in_doubt"),
+        (Became::Abandoned("gone".to_owned()), "other", "already given"),
     ] {
         let mut bench = under_way(Class::Unsafe);
         bench.crash();
         let word = Word::Resolve { ordinal: lodestep_core::Ordinal(1), became: became_ };
         assert_eq!(code(&bench.say("ann", word.clone())), "accepted");
         assert_eq!(became(&bench), expected);
-        assert_eq!(code(&bench.say("ann", word)), "action.not_in_doubt");
+        assert_eq!(code(&bench.say("ann", word)), again);
+        let another = Became::Happened(b"another result".to_vec());
+        let word = Word::Resolve { ordinal: lodestep_core::Ordinal(1), became: another };
+        assert_eq!(code(&bench.say("ann", word)), "action.not_in_doubt", "another word is not the same");
         bench.owed();
     }
     let mut bench = under_way(Class::Unsafe);

@@ -19,7 +19,7 @@ use lodestep_core::{Error, Ordinal, Result, Stored};
 use lodestep_store::{EffectRow, JournalRow, Replay, RunRef, Store};
 
 pub use diff::{Change, diff};
-pub use effects::{Effect, EffectAttempt, effects};
+pub use effects::{Effect, EffectAttempt, KnownBy, effects};
 pub use opened::{Opened, open, open_at};
 pub use request::{Asked, Which, request};
 pub use verify::{Report, verify};

@@ -1,10 +1,11 @@
 //! `effects`: what a run did to the world.
 
 use lodestep::core::Result;
-use lodestep::inspect;
+use lodestep::inspect::{self, KnownBy};
 use serde_json::json;
 
 use crate::app::App;
+use crate::text::line;
 
 /// Lists a run's effects.
 pub async fn effects(app: &App, run: &str) -> Result<u8> {
@@ -13,7 +14,12 @@ pub async fn effects(app: &App, run: &str) -> Result<u8> {
     let effects = inspect::effects(runtime.store(), &row.run).await?;
     let mut text = String::new();
     for effect in &effects {
-        let by = effect.by.map(|by| format!(" by {by:?}").to_lowercase()).unwrap_or_default();
+        let by = match (effect.by, &effect.said_by) {
+            (Some(KnownBy::Settled(by)), _) => format!(" by {by:?}").to_lowercase(),
+            (Some(KnownBy::Person), Some(name)) => format!(" by person {}", line(name, 64)),
+            (Some(KnownBy::Person), None) => " by person".to_owned(),
+            (None, _) => String::new(),
+        };
         text.push_str(&format!(
             "{:<4} {:<16} {:<10} {:<10} {} attempt{}{by}  {}\n",
             effect.action.to_string(),

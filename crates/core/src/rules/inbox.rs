@@ -7,7 +7,7 @@ mod run;
 
 use minicbor::{Decode, Encode};
 
-use crate::checkpoint::{Action, ActionState, Checkpoint, ClosedRequest, Closing, Phase};
+use crate::checkpoint::{Action, ActionState, Checkpoint, ClosedRequest, Closing, How, Phase, Settled};
 use crate::digest::Digest;
 use crate::draft::Draft;
 use crate::effect::Seen;
@@ -419,18 +419,17 @@ fn edit(draft: &mut Draft, old: &Action, by: &str, arguments: &[u8], same: Optio
 fn resolve(draft: &mut Draft, by: &str, ordinal: Ordinal, became: &Became) -> Result<Verdict> {
     let checkpoint = draft.checkpoint();
     let Some(action) = checkpoint.pending.get(&ordinal) else {
-        return not_in_doubt(draft, ordinal);
+        return match checkpoint.settled(ordinal) {
+            Some(settled) if is_said_of(settled, became) => Ok(Verdict::AlreadyGiven(describe(checkpoint, ordinal))),
+            _ => not_in_doubt(draft, ordinal),
+        };
     };
     if !matches!(action.state, ActionState::Doubt { .. } | ActionState::LookUp { .. }) {
         return not_in_doubt(draft, ordinal);
     }
     let stopping = matches!(checkpoint.phase, Phase::Cancelling { .. } | Phase::Ended { .. });
     let resolution = match became {
-        Became::Happened(result) => Resolution::Happened(draft.put(if result.is_empty() {
-            b"done, says a person".to_vec()
-        } else {
-            result.clone()
-        })),
+        Became::Happened(result) => Resolution::Happened(draft.put(happened(result))),
         Became::SendAgain if stopping => {
             return refused(
                 "run.over",
@@ -439,12 +438,30 @@ fn resolve(draft: &mut Draft, by: &str, ordinal: Ordinal, became: &Became) -> Re
             );
         }
         Became::SendAgain => Resolution::SendAgain,
-        Became::Abandoned(reason) => {
-            Resolution::Abandoned(draft.put(format!("given up by a person, whether it happened is unknown: {reason}")))
-        }
+        Became::Abandoned(reason) => Resolution::Abandoned(draft.put(abandoned(reason))),
     };
     let event = DoubtResolved { ordinal, by: by.to_owned(), resolution };
     accept(draft, [Event::DoubtResolved(event)])
+}
+
+/// What the model is told of an action that happened, as a person says.
+fn happened(result: &[u8]) -> &[u8] {
+    if result.is_empty() { b"done, says a person" } else { result }
+}
+
+/// What the model is told of an action that was given up.
+fn abandoned(reason: &str) -> String {
+    format!("given up by a person, whether it happened is unknown: {reason}")
+}
+
+/// Is a settled action settled as this word would have it, to the byte?
+fn is_said_of(settled: &Settled, became: &Became) -> bool {
+    let as_said = |bytes: &[u8]| settled.result.digest == Digest::of(bytes);
+    match (became, settled.how) {
+        (Became::Happened(result), How::Done) => as_said(happened(result)),
+        (Became::Abandoned(reason), How::Abandoned) => as_said(abandoned(reason).as_bytes()),
+        _ => false,
+    }
 }
 
 fn not_in_doubt(draft: &Draft, ordinal: Ordinal) -> Result<Verdict> {

@@ -26,7 +26,20 @@ pub struct Effect {
     /// What is known: `proposed`, `sent`, `done`, `failed`, `in doubt`, `denied`, `withdrawn`, `given up`.
     pub state: String,
     /// How that is known, when it is settled.
-    pub by: Option<SettledBy>,
+    pub by: Option<KnownBy>,
+    /// The person who said it, when it is known by one.
+    pub said_by: Option<String>,
+}
+
+/// How the outcome of an effect is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KnownBy {
+    /// A person resolved a doubt.
+    Person,
+    /// The journal's own word.
+    #[serde(untagged)]
+    Settled(SettledBy),
 }
 
 /// One attempt.
@@ -72,6 +85,7 @@ fn take_in(effects: &mut BTreeMap<Ordinal, Effect>, envelope: &Envelope, event: 
             attempts: Vec::new(),
             state: "proposed".to_owned(),
             by: None,
+            said_by: None,
         };
         effects.insert(proposed.ordinal, effect);
         return;
@@ -80,6 +94,10 @@ fn take_in(effects: &mut BTreeMap<Ordinal, Effect>, envelope: &Envelope, event: 
     let Some(effect) = effects.get_mut(&ordinal) else { return };
     effect.state = change.state.to_owned();
     effect.by = change.by;
+    effect.said_by = match event {
+        Event::DoubtResolved(event) => Some(event.by.clone()),
+        _ => None,
+    };
     match event {
         Event::AttemptStarted(started) => effect.attempts.push(EffectAttempt {
             attempt: started.attempt,
@@ -99,7 +117,7 @@ fn take_in(effects: &mut BTreeMap<Ordinal, Effect>, envelope: &Envelope, event: 
 
 struct Change {
     state: &'static str,
-    by: Option<SettledBy>,
+    by: Option<KnownBy>,
     outcome: Option<&'static str>,
 }
 
@@ -110,7 +128,7 @@ fn change_of(event: &Event) -> Option<(Ordinal, Change)> {
         Event::ActionFinished(event) => {
             let state = if event.ok { "done" } else { "failed" };
             let outcome = (event.by == SettledBy::Answer).then_some("answered");
-            (event.ordinal, Change { state, by: Some(event.by), outcome })
+            (event.ordinal, Change { state, by: Some(KnownBy::Settled(event.by)), outcome })
         }
         Event::AttemptNotSent(event) => (event.ordinal, change("proposed", Some("not sent"))),
         Event::AttemptUnknown(event) => {
@@ -120,11 +138,14 @@ fn change_of(event: &Event) -> Option<(Ordinal, Change)> {
         Event::LookupInconclusive(event) if event.next == UnknownNext::Doubt => {
             (event.ordinal, change("in doubt", None))
         }
-        Event::DoubtResolved(event) => match event.resolution {
-            Resolution::Happened(_) => (event.ordinal, change("done", None)),
-            Resolution::SendAgain => (event.ordinal, change("proposed", None)),
-            Resolution::Abandoned(_) => (event.ordinal, change("given up", None)),
-        },
+        Event::DoubtResolved(event) => {
+            let state = match event.resolution {
+                Resolution::Happened(_) => "done",
+                Resolution::SendAgain => "proposed",
+                Resolution::Abandoned(_) => "given up",
+            };
+            (event.ordinal, Change { state, by: Some(KnownBy::Person), outcome: None })
+        }
         Event::ActionDenied(event) => (event.ordinal, change("denied", None)),
         Event::ActionWithdrawn(event) => (event.ordinal, change("withdrawn", None)),
         _ => return None,
