@@ -99,6 +99,21 @@ fn a_stop_ends_the_prompt_and_what_is_typed_after_it_is_no_answer() {
 }
 
 #[test]
+fn a_stop_ends_the_prompts_of_all_runs() {
+    let world = World::new();
+    let agent = paying(&world, "");
+    for id in ["first", "second"] {
+        world.lodestep(&["run", &agent, "--id", id]).exits(3);
+    }
+    let mut person = AtTerminal::start(&world, &["resume", "--all"]);
+    person.shows("approve? ");
+    person.running.tell_to_stop();
+    person.ends(Duration::from_secs(2), 130);
+    assert_eq!(person.shown().matches("approve? ").count(), 1, "{}", person.shown());
+    assert_eq!(person.shown().matches("going on with").count(), 1, "{}", person.shown());
+}
+
+#[test]
 fn an_answer_at_the_prompt_counts() {
     let world = World::new();
     let agent = paying(&world, "");

@@ -11,7 +11,7 @@ use lodestep::store::{Filter, RunRow};
 
 use crate::app::App;
 use crate::bulk::Bulk;
-use crate::commands::run::{as_process, exit_code, follow};
+use crate::commands::run::{as_process, exit_code, follow, interruptible};
 use crate::select;
 use crate::text::short_id;
 
@@ -29,6 +29,9 @@ pub async fn resume(app: &App, run: Option<String>, all: bool, pace: Option<Dura
             let mut code = 0;
             for row in rows {
                 code = code.max(go_on(app, &runtime, row, pace).await?);
+                if interruptible().is_begun() {
+                    return Ok(130);
+                }
             }
             Ok(code)
         }

@@ -1,7 +1,7 @@
 //! `run`: start an agent, or go on with its unfinished run; stay until it ends or needs what this terminal can't give.
 
 use std::io::IsTerminal as _;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use lodestep::core::ids::DEFAULT_NAMESPACE;
@@ -230,19 +230,23 @@ pub fn is_enough(stands: &Standing) -> bool {
     }
 }
 
-/// The first Ctrl-C or SIGTERM hands over; a second one exits at once.
+/// The first Ctrl-C or SIGTERM hands over; a second one exits at once. All that a process does has one stop.
 pub fn interruptible() -> Shutdown {
-    let shutdown = Shutdown::default();
-    let begun = shutdown.clone();
-    let mut signals = StopSignals::heard();
-    tokio::spawn(async move {
-        signals.next().await;
-        lodestep::note!("\nstopping: what is under way may end, then the run is handed over (again: at once)");
-        begun.begin();
-        signals.next().await;
-        std::process::exit(130);
-    });
-    shutdown
+    static STOP: OnceLock<Shutdown> = OnceLock::new();
+    let listening = || {
+        let shutdown = Shutdown::default();
+        tokio::spawn(stop(StopSignals::heard(), shutdown.clone()));
+        shutdown
+    };
+    STOP.get_or_init(listening).clone()
+}
+
+async fn stop(mut signals: StopSignals, shutdown: Shutdown) {
+    signals.next().await;
+    lodestep::note!("\nstopping: what is under way may end, then the run is handed over (again: at once)");
+    shutdown.begin();
+    signals.next().await;
+    std::process::exit(130);
 }
 
 /// Waits for Ctrl-C or SIGTERM.
