@@ -93,7 +93,11 @@ impl App {
             return path.clone();
         }
         let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
-        let found = here.ancestors().map(|folder| folder.join(STORE_FOLDER).join(FILE)).find(|path| path.exists());
+        // A store that was lost is still this folder's: another one further up would begin its runs anew.
+        let found = here
+            .ancestors()
+            .map(|folder| folder.join(STORE_FOLDER).join(FILE))
+            .find(|path| SqliteStore::is_or_was_at(path));
         found.unwrap_or_else(|| here.join(STORE_FOLDER).join(FILE))
     }
 
@@ -105,7 +109,11 @@ impl App {
     pub fn open(&self, make: bool) -> Result<Runtime> {
         let path = if make { self.store_path() } else { self.existing()? };
         prepare_folder(&path)?;
+        let is_new = !SqliteStore::is_or_was_at(&path);
         let store = SqliteStore::open(&path, Arc::new(SystemClock))?;
+        if is_new {
+            lodestep::note!("a new store: {}", path.display());
+        }
         Ok(Runtime::builder(Arc::new(store)).cage(self.cage).build())
     }
 
@@ -122,7 +130,8 @@ impl App {
 
     fn existing(&self) -> Result<PathBuf> {
         let path = self.store_path();
-        if path.exists() {
+        // What is to be done about one that was lost is the store's to say.
+        if SqliteStore::is_or_was_at(&path) {
             return Ok(path);
         }
         Err(Error::new(

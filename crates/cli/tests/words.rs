@@ -332,7 +332,15 @@ fn verify_names_a_damaged_page_and_the_runs_that_can_still_be_read() {
     );
     assert!(damaged.out.contains("put it back from a copy"), "{damaged:?}");
     assert!(damaged.out.contains(": sound. "), "the run can still be read: {damaged:?}");
+    assert!(damaged.out.contains("` still reads it\n"), "{damaged:?}");
     world.lodestep(&["show", &world.run_id()]).exits(0);
+    // The index by which a run is found: its own rows are whole, and no command says that it reads them.
+    let run = world.run_id();
+    damage("run_by_id");
+    let hidden = world.lodestep(&["verify"]).exits(7);
+    world.lodestep(&["show", &run]).exits(7);
+    assert!(hidden.out.contains(": sound. ") && hidden.out.contains("  no command reads it here: "), "{hidden:?}");
+    assert!(!hidden.out.contains("still reads it"), "{hidden:?}");
     // The table of all runs: there is nothing left to list, and that is not called empty.
     damage("head");
     let lost = world.lodestep(&["verify"]).exits(7);
@@ -342,6 +350,49 @@ fn verify_names_a_damaged_page_and_the_runs_that_can_still_be_read() {
     );
     let shown = world.json(&["verify"]);
     assert_eq!((shown.as_array().map(Vec::len), &shown[0]["error"]["code"]), (Some(1), &json!("store.corrupt")));
+}
+
+#[test]
+fn of_a_file_that_is_no_store_nothing_is_promised() {
+    let world = World::new();
+    let agent = paying(&world);
+    world.lodestep(&["run", &agent]).exits(3);
+    world.rest();
+    std::fs::write(world.path().join("store.db"), [0x5a; 8192]).expect("written");
+    for words in [["ls"], ["verify"], ["todo"]] {
+        let said = world.lodestep(&words).exits(7);
+        assert!(said.err.contains("put back a copy") && !said.err.contains("verify` lists"), "{words:?}: {said:?}");
+    }
+}
+
+#[test]
+fn the_nearest_folder_that_has_or_had_a_store_decides() {
+    let world = World::new();
+    let agent = paying(&world);
+    let (upper, lower) = (world.path().join("a"), world.path().join("a/b"));
+    std::fs::create_dir_all(&lower).expect("made");
+    let at = |folder: &std::path::Path, words: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_lodestep"));
+        command.args(words).current_dir(folder).env_remove("LODESTEP_STORE").stdin(std::process::Stdio::null());
+        Said::of(command.output().expect("ran"))
+    };
+    let store = |folder: &std::path::Path| folder.join(".lodestep/lodestep.db");
+    let new = at(&lower, &["run", &agent]).exits(3);
+    let path = std::fs::canonicalize(store(&lower)).expect("made").display().to_string();
+    assert!(new.err.lines().any(|line| line == format!("a new store: {path}")), "{new:?}");
+    let again = at(&lower, &["run", &agent]).exits(3);
+    assert!(!again.err.contains("a new store"), "{again:?}");
+    std::fs::rename(lower.join(".lodestep"), world.path().join("kept")).expect("moved");
+    at(&upper, &["run", &agent]).exits(3);
+    std::fs::rename(world.path().join("kept"), lower.join(".lodestep")).expect("moved back");
+    for suffix in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(lower.join(format!(".lodestep/lodestep.db{suffix}")));
+    }
+    for words in [vec!["run", agent.as_str()], vec!["ls"], vec!["worker", "--until-idle"]] {
+        let lost = at(&lower, &words).exits(7);
+        assert!(lost.err.contains("was made before, and now it is gone or empty"), "{words:?}: {lost:?}");
+    }
+    assert!(!store(&lower).exists());
 }
 
 #[test]

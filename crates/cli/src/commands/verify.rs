@@ -4,7 +4,7 @@ use lodestep::Runtime;
 use lodestep::core::ids::DEFAULT_NAMESPACE;
 use lodestep::core::{Error, Result};
 use lodestep::inspect::{self, Report};
-use lodestep::store::{Audit, Filter};
+use lodestep::store::{Audit, Filter, RunRef};
 use serde_json::{Value, json};
 
 use crate::app::App;
@@ -12,7 +12,7 @@ use crate::text::short_id;
 
 /// Verifies the file, then one run, or all. Exits 7 when something is damaged.
 pub async fn verify(app: &App, run: Option<String>) -> Result<u8> {
-    let runtime = app.open_to_read()?;
+    let runtime = app.open_to_read().map_err(unopened)?;
     let file = File::check(app, &runtime).await?;
     let audit = match wanted(app, &runtime, run).await {
         // What can't be read of a damaged file is no more than that, and the file's faults are still told.
@@ -27,7 +27,13 @@ pub async fn verify(app: &App, run: Option<String>) -> Result<u8> {
             Ok(report) => {
                 damaged |= !report.faults.is_empty();
                 text.push_str(&in_words(&id, &report));
-                reports.push(json!(report));
+                let mut json = json!(report);
+                if file.damage.is_some() && report.faults.is_empty() {
+                    let unreadable = unreadable(&runtime, &run).await;
+                    text.push_str(&reach(app, &id, unreadable.as_ref()));
+                    json["unreadable"] = json!(unreadable.map(|error| app.as_json(&error)));
+                }
+                reports.push(json);
             }
             Err(error) => {
                 damaged = true;
@@ -46,6 +52,30 @@ pub async fn verify(app: &App, run: Option<String>) -> Result<u8> {
     }
     app.say(&text, &Value::Array(reports));
     Ok(if damaged { 7 } else { 0 })
+}
+
+/// What to do with a store that can't be opened at all: to verify it is no advice here.
+fn unopened(error: Error) -> Error {
+    if error.code() != "store.corrupt" || !error.next().contains("`lodestep verify`") {
+        return error;
+    }
+    let next = "it can't be opened at all: keep it as it is, with its -wal, and put back a copy that verifies";
+    Error::new("store.corrupt", error.what().to_owned(), next)
+}
+
+/// Why no command that looks at a sound run of a damaged file reaches it: they find it by an index that verifying passes by.
+async fn unreadable(runtime: &Runtime, run: &RunRef) -> Option<Error> {
+    match runtime.find(run.key.run.as_str()).await {
+        Ok(row) => inspect::open(runtime.store(), &row.run.key).await.err(),
+        Err(error) => Some(error),
+    }
+}
+
+fn reach(app: &App, id: &str, unreadable: Option<&Error>) -> String {
+    match unreadable {
+        None => format!("  `{}` still reads it\n", app.command(&format!("show {id}"))),
+        Some(error) => format!("  no command reads it here: {} [{}]\n", error.what(), error.code()),
+    }
 }
 
 async fn wanted(app: &App, runtime: &Runtime, run: Option<String>) -> Result<Audit> {
@@ -79,7 +109,7 @@ impl File {
                 "store.corrupt",
                 format!("{path} is damaged"),
                 "end its workers and keep it as it is with its -wal; put it back from a copy that verifies. \
-                 Of runs that are sound below, `lodestep show`, `lodestep log` and `lodestep artifacts` still read all",
+                 Each sound run below says whether commands still read it",
             )
         });
         Ok(Self { path, faults, damage })

@@ -53,7 +53,8 @@ pub(super) fn explain(error: &rusqlite::Error, path: &Path) -> Error {
     let shown = path.display();
     let extended = error.sqlite_error().map_or(0, |error| error.extended_code);
     match code {
-        ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => corrupt(path, &error.to_string()),
+        ErrorCode::NotADatabase => unreadable(path, &error.to_string()),
+        ErrorCode::DatabaseCorrupt => corrupt(path, &error.to_string()),
         ErrorCode::SystemIoFailure if extended == ffi::SQLITE_IOERR_CORRUPTFS => corrupt(path, &error.to_string()),
         ErrorCode::DiskFull => {
             unavailable(format!("no room to write {shown}: {error}"), "make room on its disk, then try again")
@@ -75,6 +76,15 @@ pub(super) fn explain(error: &rusqlite::Error, path: &Path) -> Error {
 /// Nothing of the call is stored; the same call may be made again.
 pub(super) fn unavailable(what: impl Into<String>, next: impl Into<String>) -> Error {
     Error::new("store.unavailable", what, next)
+}
+
+/// Nothing of the file can be read as a store.
+pub(super) fn unreadable(path: &Path, how: &str) -> Error {
+    Error::new(
+        "store.corrupt",
+        format!("{} is no sound store: {how}", path.display()),
+        "nothing of it can be read: keep it as it is, with its -wal, and put back a copy that verifies",
+    )
 }
 
 /// The bytes are not what they were.

@@ -5,7 +5,7 @@ use std::path::Path;
 use lodestep_core::{Error, Result};
 use rusqlite::Connection;
 
-use super::failure::{corrupt, explain, unavailable};
+use super::failure::{explain, unavailable, unreadable};
 use super::settings::APPLICATION_ID;
 
 /// Every migration, in order; the schema's version is how many there are. One that was released never changes.
@@ -60,7 +60,7 @@ fn apply(db: &Connection, due: &[&str]) -> rusqlite::Result<()> {
 fn check_kind(db: &Connection, version: usize, path: &Path) -> Result<()> {
     let id: i32 = db.query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(|error| explain(&error, path))?;
     if id != APPLICATION_ID {
-        return Err(corrupt(path, "it is a database of another program"));
+        return Err(unreadable(path, "it is a database of another program"));
     }
     if version <= MIGRATIONS.len() {
         return Ok(());

@@ -124,6 +124,11 @@ impl SqliteStore {
         })
     }
 
+    /// Is there a store at a path, or was one made there whose file is gone? Reads nothing of it.
+    pub fn is_or_was_at(path: &Path) -> bool {
+        path.exists() || Place::beside(path.to_owned()).made().exists()
+    }
+
     /// Opens the store at a path to look at it. Where it can be written this is [`Self::open`]; elsewhere every change is
     /// refused as `store.unavailable`.
     ///

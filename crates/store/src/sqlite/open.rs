@@ -12,7 +12,7 @@ use lodestep_core::{Error, Result};
 use rusqlite::Connection;
 use rustix::fs::{FlockOperation, flock};
 
-use super::failure::{corrupt, explain, unavailable};
+use super::failure::{explain, unavailable, unreadable};
 use super::migrate::migrate;
 use super::place::Place;
 use super::settings::{self, OLDEST_SQLITE, Patience};
@@ -46,7 +46,7 @@ pub(super) fn open(place: &Place, patience: &Patience, pages: Arc<AtomicI32>) ->
 }
 
 /// A store that was made here before and is gone or empty now is not begun anew: its runs would do everything again.
-fn refuse_lost(place: &Place) -> Result<()> {
+pub(super) fn refuse_lost(place: &Place) -> Result<()> {
     let path = &place.database;
     let bytes = |path: &Path| fs::metadata(path).map_or(0, |found| found.len());
     let is_there = bytes(path) > 0 || bytes(&path.with_file_name(log_name(path))) > 0;
@@ -100,7 +100,7 @@ pub(super) fn check_header(path: &Path) -> Result<()> {
         return Ok(());
     }
     if header.len() < 100 || !header.starts_with(MAGIC) {
-        return Err(corrupt(path, "it is not a database"));
+        return Err(unreadable(path, "it is not a database"));
     }
     let number = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
     let page_size = match u16::from_be_bytes([header[16], header[17]]) {
@@ -112,7 +112,7 @@ pub(super) fn check_header(path: &Path) -> Result<()> {
     // With pages in the log the file may be shorter than it will be: SQLite looks at both.
     let has_log = fs::metadata(path.with_file_name(log_name(path))).is_ok_and(|log| log.len() > 0);
     if is_valid && !has_log && length < promised {
-        return Err(corrupt(path, &format!("it was cut off: {length} of {promised} bytes are there")));
+        return Err(unreadable(path, &format!("it was cut off: {length} of {promised} bytes are there")));
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use lodestep_core::{Error, Result};
 use rustix::fs::{Access, access};
 
 use super::failure::unavailable;
+use super::open::refuse_lost;
 use super::owner;
 
 /// A store's paths, free of links.
@@ -28,9 +29,7 @@ impl Place {
         if let Some(folder) = database.parent() {
             refuse_shared(folder)?;
         }
-        let mut files = database.clone().into_os_string();
-        files.push("-files");
-        let place = Self { database, files: files.into() };
+        let place = Self::beside(database);
         for folder in [place.files.clone(), place.values(), place.workers()] {
             make_folder(&folder).map_err(|error| unusable(&folder, &error))?;
         }
@@ -40,13 +39,24 @@ impl Place {
 
     /// Finds the place of a database that exists, and makes nothing.
     pub(super) fn of_existing(path: &Path) -> Result<Self> {
-        let database = fs::canonicalize(path).map_err(|error| unusable(path, &error))?;
+        let database = match fs::canonicalize(path) {
+            Ok(database) => database,
+            Err(error) => {
+                refuse_lost(&Self::beside(path.to_owned()))?;
+                return Err(unusable(path, &error));
+            }
+        };
         if let Some(folder) = database.parent() {
             refuse_shared(folder)?;
         }
+        Ok(Self::beside(database))
+    }
+
+    /// The place of a database, whether or not anything is there.
+    pub(super) fn beside(database: PathBuf) -> Self {
         let mut files = database.clone().into_os_string();
         files.push("-files");
-        Ok(Self { database, files: files.into() })
+        Self { database, files: files.into() }
     }
 
     /// May this process write the database and make files beside it?
