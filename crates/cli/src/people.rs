@@ -109,6 +109,7 @@ pub fn as_json(opened: &Opened, action: &Action, request: &Request, approval: bo
         "request": request.name, "short": short(request), "kind": if approval { "approval" } else { "question" },
         "action": action.ordinal, "tool": action.tool, "class": action.class, "arguments": opened.json(&action.arguments),
         "expires_at": request.expires_at.map(|at| at.to_string()), "on_expiry": request.on_expiry,
+        "answered": answered(opened, &request.name),
     })
 }
 
@@ -177,12 +178,14 @@ pub fn answered(opened: &Opened, request: &Digest) -> Option<String> {
     Some(closed.by.as_ref().map_or(how.to_owned(), |by| format!("{how} by {}", line(by, 64))))
 }
 
-/// How to answer the open requests of a run from anywhere.
+/// How to answer the open requests of a run from anywhere; of those that are answered and not read yet, what was said.
 pub fn hints(app: &App, opened: &Opened) -> String {
     open_requests(opened).into_iter().fold(String::new(), |mut text, (action, request, approval)| {
         text.push_str(&describe(app, opened, action, request, approval));
         let name = short(request);
-        if approval {
+        if let Some(how) = answered(opened, &request.name) {
+            text.push_str(&format!("  {how}, goes on as soon as a worker is there\n"));
+        } else if approval {
             text.push_str(&format!(
                 "  {}\n  {}\n",
                 app.command(&format!("approve {name}")),
@@ -209,6 +212,10 @@ pub fn doubts(app: &App, opened: &Opened) -> String {
         text.push_str(&format!("{is}: {} (action {ordinal}, {})\n", action.tool, action.class));
         text.push_str(&shown_arguments(app, opened, &opened.json(&action.arguments)));
         text.push_str(&seen);
+        if is_settled_ahead(opened, action) {
+            text.push_str("  a person has said what became of it; goes on as soon as a worker is there\n");
+            continue;
+        }
         text.push_str("  if you know or find out whether it happened, say one of these:\n");
         let ways = [
             ("--happened", "it happened: never sent again; add its result if the model needs one"),
@@ -221,6 +228,12 @@ pub fn doubts(app: &App, opened: &Opened) -> String {
         }
     }
     text
+}
+
+/// Was it said what became of an action in doubt, by a word that no worker has read yet?
+fn is_settled_ahead(opened: &Opened, action: &Action) -> bool {
+    let ahead = opened.ahead.pending.get(&action.ordinal).map(|action| &action.state);
+    !matches!(ahead, Some(ActionState::Doubt { .. } | ActionState::LookUp { .. }))
 }
 
 /// A question's answer is one of its choices, where it has some.

@@ -75,6 +75,26 @@ fn an_action_approved_elsewhere_keeps_its_name() {
 }
 
 #[test]
+fn what_was_said_and_is_not_read_yet_is_shown_as_said() {
+    let world = World::new();
+    let agent = paying(&world, PAY);
+    world.lodestep(&["run", &agent]).exits(3);
+    let (run, request) = (world.run_id(), world.requests()[0].clone());
+    assert_eq!(world.json(&["show", &run])["requests"][0]["answered"], json!(null));
+    world.lodestep(&["approve", &request]).exits(0);
+    let shown = world.lodestep(&["show", &run]).exits(0).out;
+    assert!(shown.contains("approved by ada, goes on as soon as a worker is there"), "{shown}");
+    assert!(shown.contains("; a word has come, and no worker has read it yet\n"), "{shown}");
+    assert!(shown.contains(&format!(" resume {}\n", &run[run.len() - 4..])), "{shown}");
+    assert!(!shown.contains(" approve ") && !shown.contains(" deny "), "{shown}");
+    let json = world.json(&["show", &run]);
+    assert_eq!((&json["unread"], &json["requests"][0]["answered"]), (&json!(1), &json!("approved by ada")));
+    let listed = world.lodestep(&["ls"]).exits(0).out;
+    assert!(!listed.contains("needs you") && listed.contains(", approved by ada: due, no worker holds it"), "{listed}");
+    assert_eq!(world.json(&["todo"]), json!([]));
+}
+
+#[test]
 fn several_lines_are_shown_as_lines() {
     let world = World::new();
     let note = json!({ "key": "k", "text": "one\ntwo\tand\u{7}\u{202e}" });
@@ -107,6 +127,29 @@ fn a_doubt_names_what_was_sent_and_how_to_settle_it() {
         assert!(!screen.contains(&format!("resume {short}")), "resuming helps nobody here: {screen}");
         assert!(screen.contains(&format!("cancel {short}")), "{screen}");
     }
+}
+
+#[test]
+fn a_doubt_that_was_settled_by_a_word_asks_for_no_other() {
+    let world = World::new();
+    let agent = paying(&world, &format!("{PAY}{ALLOWED}"));
+    world.lodestep(&["run", &agent, "--crash-at", "pay:applied"]);
+    world.lodestep(&["run", &agent]).exits(5);
+    let run = world.run_id();
+    assert!(world.lodestep(&["show", &run]).exits(0).out.contains("--happened"));
+    world.lodestep(&["resolve", &run, "1", "--happened"]).exits(0);
+    let shown = world.lodestep(&["show", &run]).exits(0).out;
+    assert!(shown.contains("a person has said what became of it") && !shown.contains("--happened"), "{shown}");
+    assert!(shown.contains(&format!(" resume {}\n", &run[run.len() - 4..])), "{shown}");
+    let again = world.lodestep(&["resolve", &run, "1", "--happened"]).exits(0);
+    assert!(again.out.contains("already"), "{again:?}");
+    world.lodestep(&["run", &agent]).exits(0);
+    assert_eq!(world.json(&["effects", &run])[0]["by"], "person");
+    assert_eq!(world.json(&["effects", &run])[0]["said_by"], "ada");
+    assert!(world.lodestep(&["effects", &run]).exits(0).out.contains(" by person ada "));
+    let again = world.lodestep(&["resolve", &run, "1", "--happened"]).exits(0);
+    assert!(again.out.contains("already"), "{again:?}");
+    world.lodestep(&["resolve", &run, "1", "--abandon"]).exits(1);
 }
 
 #[test]

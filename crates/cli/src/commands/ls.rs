@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use lodestep::core::ids::DEFAULT_NAMESPACE;
 use lodestep::core::rules::standing::Status;
 use lodestep::core::{Result, Timestamp};
+use lodestep::inspect;
 use lodestep::store::{RunRow, Store};
 use serde_json::{Value, json};
 
 use crate::app::App;
+use crate::people;
 use crate::select::{Selected, Selection, Sieve, alive, unfinished};
 use crate::text::{line, short_id};
 
@@ -90,6 +92,7 @@ async fn overview(app: &App, store: &dyn Store, sieve: &Sieve, limit: Option<usi
         app.print(&format!("{}\n", Value::Array(rows.iter().take(limit.unwrap_or(usize::MAX)).map(as_json).collect())));
         return Ok(0);
     }
+    let rows = with_answers(store, rows, now).await;
     let groups = GROUPS.iter().enumerate().map(|(number, title)| {
         let rows: Vec<RunRow> = rows.iter().filter(|row| group(row, now) == number).cloned().collect();
         Group { title, count: rows.len() + counts[number], rows }
@@ -97,6 +100,20 @@ async fn overview(app: &App, store: &dyn Store, sieve: &Sieve, limit: Option<usi
     let text = in_words(&groups.collect::<Vec<_>>(), now, limit.unwrap_or(SHOWN), limit.unwrap_or(SHOWN_OVER));
     app.print(&text);
     Ok(0)
+}
+
+/// The rows, those whose requests were answered with what was said; as many of them as are shown when nothing is said.
+async fn with_answers(store: &dyn Store, mut rows: Vec<RunRow>, now: Timestamp) -> Vec<RunRow> {
+    let answered = rows.iter_mut().filter(|row| is_unread(row, now) && needs_a_person(row));
+    for row in answered.take(SHOWN) {
+        let Ok(opened) = inspect::open(store, &row.run.key).await else { continue };
+        for (_, request, _) in people::open_requests(&opened) {
+            if let Some(how) = people::answered(&opened, &request.name) {
+                row.why.push_str(&format!(", {how}"));
+            }
+        }
+    }
+    rows
 }
 
 /// The runs with an open request, however old: a person is what they wait for.

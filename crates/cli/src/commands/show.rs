@@ -6,10 +6,10 @@ use lodestep::Runtime;
 use lodestep::core::Result;
 use lodestep::core::checkpoint::{Action, ActionState, How, Phase};
 use lodestep::core::definition::{OnExpiry, ToolKind};
-use lodestep::core::event::{Evidence, Gate, StopReason};
+use lodestep::core::event::{Evidence, Gate, Request, StopReason};
 use lodestep::core::reference::with_inputs;
 use lodestep::core::rules::completion::{Judge, judge};
-use lodestep::core::rules::standing::{Reason, Status};
+use lodestep::core::rules::standing::{Reason, Status, standing};
 use lodestep::inspect::{self, Opened};
 use serde_json::{Value, json};
 
@@ -123,10 +123,19 @@ pub fn because(opened: &Opened) -> String {
         Phase::Ended { text, .. } => (opened.text(text), opened.last_word()),
         Phase::Active | Phase::Cancelling { .. } => (String::new(), None),
     };
-    let reasons = if reasons.is_empty() { String::new() } else { format!(": {reasons}") };
+    let reasons = if reasons.is_empty() { String::new() } else { format!(": {reasons}{}", unread(opened)) };
     let said = last_word.map(|word| format!("the model said: {word}")).unwrap_or_default();
     let below = [text, said].map(|text| block(&text, "  ", LINES)).concat();
     if below.is_empty() { reasons } else { format!("{reasons}\n{}", below.trim_end_matches('\n')) }
+}
+
+/// That a word has come which no worker has read: what the reasons ask for may have been said.
+fn unread(opened: &Opened) -> &'static str {
+    match (opened.unread.len(), opened.row.holder.is_some()) {
+        (0, _) | (_, true) => "",
+        (1, false) => "; a word has come, and no worker has read it yet",
+        (_, false) => "; words have come, and no worker has read them yet",
+    }
 }
 
 fn damage(opened: &Opened) -> String {
@@ -179,10 +188,10 @@ fn pending(opened: &Opened) -> String {
     let rows = opened.checkpoint.pending.values().map(|action| {
         let state = match &action.state {
             ActionState::Gated { gate: Gate::Approval(request) } => {
-                format!("waits for approval {}", people::short(request))
+                format!("waits for approval {}{}", people::short(request), said_already(opened, request))
             }
             ActionState::Gated { gate: Gate::Answer(request) } => {
-                format!("waits for answer {}", people::short(request))
+                format!("waits for answer {}{}", people::short(request), said_already(opened, request))
             }
             ActionState::Gated { gate: Gate::Same(of) } => format!("waits for action {of}, which is the same"),
             ActionState::Gated { gate: Gate::Signal(wait) } => match wait.until {
@@ -203,6 +212,12 @@ fn pending(opened: &Opened) -> String {
         format!("{}  {}  {state}\n", action.ordinal, action.tool)
     });
     rows.collect()
+}
+
+/// What was said to a request that no worker has read yet.
+fn said_already(opened: &Opened, request: &Request) -> String {
+    let how = people::answered(opened, &request.name);
+    how.map(|how| format!(": {how}, goes on as soon as a worker is there")).unwrap_or_default()
 }
 
 /// An approval covers the first intent until its request's expiry, whoever gave it and whenever it is read.
@@ -287,7 +302,8 @@ fn quotas(opened: &Opened) -> String {
     text
 }
 
-/// The commands that apply now. Resuming is none of them where only a person's word moves the run.
+/// The commands that apply now, with the words that no worker has read. Resuming is none of them where only a person's word
+/// moves the run.
 pub fn acts(app: &App, opened: &Opened) -> String {
     let id = short_id(opened.row.run.key.run.as_str(), &[]);
     let word = |reason: &Reason| {
@@ -300,9 +316,12 @@ pub fn acts(app: &App, opened: &Opened) -> String {
                 | Reason::Cancelling
         )
     };
-    let reasons = &opened.standing.reasons;
-    let only_a_word = !reasons.is_empty() && reasons.iter().all(word);
-    let commands: &[&str] = match opened.standing.status {
+    let ahead = if opened.unread.is_empty() { opened.standing.clone() } else { standing(&opened.ahead) };
+    let reasons = &ahead.reasons;
+    // Whatever the words come to, a worker has to read them first.
+    let only_a_word = opened.unread.is_empty() && !reasons.is_empty() && reasons.iter().all(word);
+    let commands: &[&str] = match ahead.status {
+        Status::Completed | Status::Failed | Status::Cancelled if !opened.unread.is_empty() => &["resume"],
         Status::Waiting | Status::InDoubt if only_a_word => &["cancel"],
         Status::Ready | Status::Waiting | Status::InDoubt | Status::Stopped => &["resume", "cancel"],
         Status::Quarantined => &["release", "cancel"],
