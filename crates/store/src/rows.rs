@@ -21,8 +21,8 @@ pub struct Rows {
     /// Does it hold an intent, or the run's own end? Then no cancel or pause may be unread: an accepted one is never
     /// overtaken.
     pub yields_to_cancel: bool,
-    /// Does it hold an outcome? Then the run's worker did not crash for nothing.
-    pub has_outcome: bool,
+    /// Does it hold an outcome, or a person's word to go on? Then crashes are counted anew.
+    pub clears_crashes: bool,
 }
 
 impl Rows {
@@ -71,7 +71,7 @@ impl Rows {
                 version: saved.version,
                 content: Stored::at(saved.content, after.seq),
             }),
-            Event::ActionFinished(_) | Event::CallAnswered(_) => self.has_outcome = true,
+            Event::ActionFinished(_) | Event::CallAnswered(_) | Event::RunResumed(_) => self.clears_crashes = true,
             Event::RunEnded(ended) if ended.ending != Ending::Cancelled => self.yields_to_cancel = true,
             _ => {}
         }

@@ -41,9 +41,6 @@ use crate::worker::{DRAIN, Shutdown};
 use priors::Index;
 use quarantine::{give_up, is_damage};
 
-/// A run that crashed its workers so often is quarantined.
-pub const CRASHES_TO_QUARANTINE: u32 = 5;
-
 /// How long a dead worker's tools are waited for before anything of theirs is done again.
 const LEFT_TOOLS: Duration = Duration::from_secs(10);
 
@@ -275,12 +272,7 @@ impl Drive {
         for (position, message) in unread {
             inbox::read(&mut draft, *position, message)?;
         }
-        if self.claim.crashes >= CRASHES_TO_QUARANTINE && draft.checkpoint().phase == Phase::Active && draft.is_empty()
-        {
-            self.claim.crashes = 0;
-            let text = draft.put(format!("its workers crashed {CRASHES_TO_QUARANTINE} times on it without an outcome"));
-            draft.push(Event::RunStopped(RunStopped { reason: StopReason::Crashes, text }))?;
-        }
+        self.stop_a_crasher(&mut draft)?;
         for done in seen {
             self.take_in(&mut draft, run, done).await?;
         }

@@ -69,7 +69,7 @@ impl State {
         run.row.why = head.why;
         run.row.hold = None;
         run.inbox_read = read;
-        if rows.has_outcome {
+        if rows.clears_crashes {
             run.row.crashes = 0;
         }
         if commit.release {

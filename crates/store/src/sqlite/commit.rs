@@ -153,7 +153,7 @@ impl Prepared {
             self.digest,
             self.read,
             self.at.as_micros(),
-            self.rows.drawn.has_outcome,
+            self.rows.drawn.clears_crashes,
             self.status.to_number(),
             self.why,
         ])
@@ -168,7 +168,7 @@ impl Prepared {
             self.digest,
             self.read,
             self.at.as_micros(),
-            drawn.has_outcome,
+            drawn.clears_crashes,
             self.status.to_number(),
             self.why,
             drawn.yields_to_cancel,
