@@ -161,10 +161,20 @@ pub enum Command {
         #[command(flatten)]
         bulk: Bulk,
     },
-    /// Let a quarantined run go on, or those that filters choose.
-    #[command(after_help = "Example: lodestep release 7k2m")]
+    /// Stop the dispatch of a tool, a model or an agent in every run; without a target: list what is held.
+    #[command(after_help = "Example: lodestep hold tool:charge --reason \"the bank is down\"")]
+    Hold {
+        /// tool:NAME, model:NAME or agent:NAME; `*` stands for any characters.
+        target: Option<String>,
+        /// Why; every run that waits for its end says so.
+        #[arg(long, default_value = "", requires = "target")]
+        reason: String,
+    },
+    /// End a hold, or let a quarantined run go on, or those that filters choose.
+    #[command(after_help = "Example: lodestep release tool:charge\n         lodestep release 7k2m")]
     Release {
-        /// The end of the run's id.
+        /// The end of the run's id, or what is held: tool:NAME, model:NAME, agent:NAME.
+        #[arg(value_name = "RUN|TARGET")]
         run: Option<String>,
         #[command(flatten)]
         bulk: Bulk,

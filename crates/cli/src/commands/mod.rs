@@ -3,6 +3,7 @@
 mod artifacts;
 mod cancel;
 mod effects;
+mod hold;
 mod log;
 mod ls;
 mod resume;
@@ -45,6 +46,11 @@ pub async fn run(app: &App, command: Command) -> Result<u8> {
         Command::Artifacts { run, name, version } => artifacts::artifacts(app, &run, name, version).await,
         Command::Verify { run } => verify::verify(app, run).await,
         Command::Cancel { run, reason, bulk } => cancel::cancel(app, run, reason, &bulk).await,
+        Command::Hold { target: Some(target), reason } => hold::hold(app, &target, &reason).await,
+        Command::Hold { target: None, .. } => hold::list(app).await,
+        Command::Release { run: Some(target), bulk } if target.contains(':') && !bulk.is_given() => {
+            hold::release(app, &target).await
+        }
         Command::Release { run, bulk } => words::release(app, run, &bulk).await,
     }
 }

@@ -78,6 +78,7 @@ pub(super) struct Held {
 pub(super) struct How {
     pub(super) snapshot: bool,
     pub(super) release: bool,
+    pub(super) known_hold: u64,
 }
 
 impl Held {
@@ -113,6 +114,7 @@ impl Held {
             run: self.claim.run.clone(),
             epoch: self.claim.epoch,
             standing: standing(&transition.checkpoint),
+            known_hold: how.known_hold,
             transition,
             transcript: None,
             snapshot: how.snapshot,
@@ -253,10 +255,10 @@ impl Held {
 }
 
 /// How a release commits.
-pub(super) const RELEASE: How = How { snapshot: false, release: true };
+pub(super) const RELEASE: How = How { snapshot: false, release: true, known_hold: 0 };
 
 /// How a step with a snapshot commits.
-pub(super) const SNAPSHOT: How = How { snapshot: true, release: false };
+pub(super) const SNAPSHOT: How = How { snapshot: true, release: false, known_hold: 0 };
 
 /// The sameness of the effect at a place.
 pub(super) fn same(ordinal: Ordinal) -> Digest {

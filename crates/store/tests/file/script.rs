@@ -76,6 +76,7 @@ impl Run {
             run: self.claim.run.clone(),
             epoch: self.claim.epoch,
             standing: standing(&transition.checkpoint),
+            known_hold: 0,
             transition,
             transcript: None,
             snapshot: false,
