@@ -80,6 +80,18 @@ pub enum Command {
         /// The end of the run's id.
         run: String,
     },
+    /// Follow a run to its end, or all runs: a line for each transition. Ctrl-C ends the watching alone.
+    #[command(after_help = "Example: lodestep watch 7k2m")]
+    Watch {
+        /// The end of the run's id; all runs without it.
+        run: Option<String>,
+    },
+    /// Print the completions of a shell.
+    #[command(after_help = "Example: lodestep completions bash > ~/.local/share/bash-completion/completions/lodestep")]
+    Completions {
+        /// bash, elvish, fish, powershell or zsh.
+        shell: clap_complete::Shell,
+    },
     /// Print a run's events.
     #[command(after_help = "Example: lodestep log 7k2m --from 20")]
     Log {

@@ -12,13 +12,15 @@ mod show;
 mod test;
 mod todo;
 mod verify;
+mod watch;
 mod words;
 mod worker;
 
+use clap::CommandFactory as _;
 use lodestep::core::Result;
 
 use crate::app::App;
-use crate::args::Command;
+use crate::args::{Cli, Command};
 
 /// Runs a command; its exit code.
 ///
@@ -37,6 +39,13 @@ pub async fn run(app: &App, command: Command) -> Result<u8> {
         Command::Ls { selection, limit } => ls::ls(app, &selection, limit).await,
         Command::Todo { selection, limit } => todo::todo(app, &selection, limit).await,
         Command::Show { run } => show::show(app, &run).await,
+        Command::Watch { run } => watch::watch(app, run).await,
+        Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "lodestep", &mut text);
+            app.print(&String::from_utf8_lossy(&text));
+            Ok(0)
+        }
         Command::Log { run, from, limit } => log::log(app, &run, from, limit).await,
         Command::Approve { requests, edit, bulk } => words::approve(app, &requests, edit, &bulk).await,
         Command::Deny { requests, reason, bulk } => words::deny(app, &requests, reason, &bulk).await,
