@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::bulk::Bulk;
+use crate::commands::init::Template;
 use crate::select::Selection;
 
 /// A durable execution runtime for AI agents.
@@ -27,6 +28,16 @@ pub struct Cli {
 /// The commands.
 #[derive(Subcommand)]
 pub enum Command {
+    /// Write an agent that runs offline at once, to begin with.
+    #[command(after_help = "Example: lodestep init my-agent --template approval")]
+    Init {
+        /// The folder; here without it.
+        #[arg(default_value = ".")]
+        folder: PathBuf,
+        /// What to begin with.
+        #[arg(long, value_enum, default_value = "research")]
+        template: Template,
+    },
     /// Run an agent from a file; an unfinished run of it goes on.
     ///
     /// Exits 0 completed, 1 failed, 3 waiting, 4 cancelled, 5 in doubt, 6 stopped, 2 for an error in the file.

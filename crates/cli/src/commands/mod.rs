@@ -4,6 +4,7 @@ mod artifacts;
 mod cancel;
 mod effects;
 mod hold;
+pub mod init;
 mod log;
 mod ls;
 mod resume;
@@ -29,6 +30,7 @@ use crate::args::{Cli, Command};
 /// Whatever could not be served.
 pub async fn run(app: &App, command: Command) -> Result<u8> {
     match command {
+        Command::Init { folder, template } => init::init(app, &folder, template),
         Command::Run(args) => run::run(app, args).await,
         Command::Resume { run, all, bulk, .. } if bulk.is_given() => {
             resume::resume_many(app, run.is_some() || all, &bulk).await
