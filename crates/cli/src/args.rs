@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use lodestep::process::Demand;
 
 use crate::bulk::Bulk;
 use crate::commands::init::Template;
@@ -21,8 +22,19 @@ pub struct Cli {
     /// Who says it, for approvals and other words to a run.
     #[arg(long, global = true, env = "LODESTEP_USER", value_name = "NAME")]
     pub by: Option<String>,
+    /// Whether tools start on a machine that can't keep them from the store's files: best-effort or required.
+    #[arg(long, global = true, env = "LODESTEP_CAGE", value_name = "DEMAND", default_value = "best-effort", value_parser = demand)]
+    pub cage: Demand,
     #[command(subcommand)]
     pub command: Command,
+}
+
+fn demand(text: &str) -> Result<Demand, String> {
+    match text {
+        "best-effort" => Ok(Demand::BestEffort),
+        "required" => Ok(Demand::Required),
+        _ => Err("it is `best-effort` or `required`".to_owned()),
+    }
 }
 
 /// The commands.
@@ -90,6 +102,35 @@ pub enum Command {
     Show {
         /// The end of the run's id.
         run: String,
+        /// As it was after this step.
+        #[arg(long, value_name = "STEP")]
+        at: Option<u64>,
+    },
+    /// Print what the model was asked, rebuilt to the byte, and what it was made of.
+    #[command(after_help = "Example: lodestep context 7k2m --at 14")]
+    Context {
+        /// The end of the run's id.
+        run: String,
+        /// The last request at this step or before it; the last of all if nothing is said.
+        #[arg(long, value_name = "STEP")]
+        at: Option<u64>,
+        /// The request whose reply became this decision.
+        #[arg(long, value_name = "NUMBER", conflicts_with = "at")]
+        decision: Option<u32>,
+    },
+    /// Say what changed between two steps of a run, or between two runs.
+    #[command(after_help = "Example: lodestep diff 7k2m --from 10 --to 20")]
+    Diff {
+        /// The end of the run's id.
+        run: String,
+        /// The end of another run's id, to compare with.
+        other: Option<String>,
+        /// The first state: after this step. Without it the start; of two runs the last.
+        #[arg(long, value_name = "STEP")]
+        from: Option<u64>,
+        /// The second state: after this step. Without it the last.
+        #[arg(long, value_name = "STEP")]
+        to: Option<u64>,
     },
     /// Follow a run to its end, or all runs: a line for each transition. Ctrl-C ends the watching alone.
     #[command(after_help = "Example: lodestep watch 7k2m")]

@@ -40,6 +40,7 @@ fn main() -> ExitCode {
     if let Some(code) = lodestep::process::hidden_main() {
         return code;
     }
+    lodestep::process::guard_memory();
     let cli = Cli::parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().worker_threads(2).build() {
         Ok(runtime) => runtime,

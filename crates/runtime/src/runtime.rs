@@ -1,5 +1,6 @@
 //! The entry point: a store, the tools and models of this program, and what can be done with runs.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use lodestep_core::context::Blobs;
@@ -15,8 +16,10 @@ use serde_json::Value;
 
 use crate::fault::{self, Point};
 use crate::model::model_of;
-use crate::process::Holder;
+use crate::process::{Cage, Demand, Holder};
+use crate::secrets::Environment;
 use crate::tools::Functions;
+use crate::tools::http::HttpClient;
 use crate::worker::pinned::Compiled;
 
 type ModelFactory = Arc<dyn Fn(&Definition) -> Result<Arc<dyn Model>> + Send + Sync>;
@@ -29,8 +32,11 @@ pub struct Runtime {
     pub(crate) functions: Functions,
     pub(crate) models: ModelFactory,
     pub(crate) holder: Option<Holder>,
+    pub(crate) cage: Demand,
     pub(crate) ids: Arc<dyn Fn() -> u128 + Send + Sync>,
     pub(crate) compiled: Compiled,
+    pub(crate) environment: Environment,
+    pub(crate) http: HttpClient,
 }
 
 /// Builds a [`Runtime`].
@@ -66,8 +72,11 @@ impl Runtime {
                 functions: Functions::default(),
                 models: Arc::new(|definition| model_of(&definition.model)),
                 holder: None,
+                cage: Demand::default(),
                 ids: Arc::new(|| uuid::Uuid::now_v7().as_u128()),
                 compiled: Compiled::default(),
+                environment: Environment::default(),
+                http: HttpClient::default(),
             },
         }
     }
@@ -179,6 +188,17 @@ impl Runtime {
         Ok(near.min_by_key(|(distance, _)| *distance).map(|(_, end)| end.to_owned()))
     }
 
+    /// Why this machine can't keep a tool that runs in `folder` from the store's files; `None` when it can.
+    ///
+    /// It starts a process to find out, which ends at once.
+    pub async fn cage_fault(&self, folder: &Path) -> Option<String> {
+        let cage = Cage { keep_out: self.store.own_paths(), demand: Demand::Required };
+        match self.holder.clone().map_or_else(Holder::of_this_binary, Ok) {
+            Ok(holder) => holder.cage_fault(cage, folder).await,
+            Err(error) => Some(format!("this program's own binary can't be found: {error}")),
+        }
+    }
+
     /// Reads values of a run; one that was erased is an error that names it.
     ///
     /// # Errors
@@ -230,6 +250,24 @@ impl RuntimeBuilder {
     /// with [`process::hidden_main`](crate::process::hidden_main).
     pub fn holder(mut self, holder: Holder) -> Self {
         self.runtime.holder = Some(holder);
+        self
+    }
+
+    /// Takes the values of `${env:X}` from this, in place of the process's environment.
+    pub fn environment(mut self, environment: Environment) -> Self {
+        self.runtime.environment = environment;
+        self
+    }
+
+    /// Sends the requests of HTTP tools by this.
+    pub fn http(mut self, client: HttpClient) -> Self {
+        self.runtime.http = client;
+        self
+    }
+
+    /// What happens on a machine that can't keep tool processes from the store; without it they run all the same.
+    pub fn cage(mut self, demand: Demand) -> Self {
+        self.runtime.cage = demand;
         self
     }
 

@@ -104,7 +104,7 @@ pub struct Commit {
     /// The claim's epoch.
     pub epoch: u64,
     /// The transition. Values above the inline bound are files already.
-    pub transition: Transition,
+    pub transition: Arc<Transition>,
     /// The raw reply that it took in: evidence for people, never needed.
     pub transcript: Option<Vec<u8>>,
     /// Where the run stands after it.
@@ -339,6 +339,11 @@ pub trait Store: Send + Sync {
 
     /// The file on which the holders of a worker's tools keep a shared lock while they live; `None` in memory.
     fn tools_lock(&self, worker: &WorkerId) -> Option<PathBuf>;
+
+    /// The files and folders that are this store's alone, absolute and without links: what tools are to be kept from.
+    ///
+    /// Some of them may not exist at a given moment. Empty for a store that has none on this machine.
+    fn own_paths(&self) -> Vec<PathBuf>;
 
     /// Starts a run: after Ok(New) it is durable and due. A crash leaves it whole or not there.
     ///

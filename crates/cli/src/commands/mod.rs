@@ -2,6 +2,8 @@
 
 mod artifacts;
 mod cancel;
+mod context;
+mod diff;
 mod effects;
 mod hold;
 pub mod init;
@@ -40,7 +42,9 @@ pub async fn run(app: &App, command: Command) -> Result<u8> {
         Command::Test(args) => test::test(app, args).await,
         Command::Ls { selection, limit } => ls::ls(app, &selection, limit).await,
         Command::Todo { selection, limit } => todo::todo(app, &selection, limit).await,
-        Command::Show { run } => show::show(app, &run).await,
+        Command::Show { run, at } => show::show(app, &run, at).await,
+        Command::Context { run, at, decision } => context::context(app, &run, at, decision).await,
+        Command::Diff { run, other, from, to } => diff::diff(app, &run, other.as_deref(), from, to).await,
         Command::Watch { run } => watch::watch(app, run).await,
         Command::Completions { shell } => {
             let mut text = Vec::new();

@@ -1,7 +1,11 @@
 //! `show`: a run's checkpoint, and what can be done now.
 
+use std::path::Path;
+
+use lodestep::Runtime;
 use lodestep::core::Result;
 use lodestep::core::checkpoint::{ActionState, How, Phase};
+use lodestep::core::definition::ToolKind;
 use lodestep::core::event::{Evidence, Gate, StopReason};
 use lodestep::core::reference::with_inputs;
 use lodestep::core::rules::completion::{Judge, judge};
@@ -17,16 +21,22 @@ use crate::text::{block, line, short_id, visible};
 /// Of a longer text so many lines are shown; `--json` and `log` have it whole.
 const LINES: usize = 12;
 
-/// Shows a run.
-pub async fn show(app: &App, run: &str) -> Result<u8> {
+/// Shows a run, as it is or as it was after a step.
+pub async fn show(app: &App, run: &str, at: Option<u64>) -> Result<u8> {
     let runtime = app.open_to_read()?;
     let row = app.find(&runtime, run).await?;
-    let opened = inspect::open(runtime.store(), &row.run.key).await?;
+    let opened = match at {
+        Some(at) => inspect::open_at(runtime.store(), &row, at).await?,
+        None => inspect::open(runtime.store(), &row.run.key).await?,
+    };
+    let uncaged = uncaged(&runtime, &opened).await;
     if app.json {
-        app.print(&format!("{}\n", as_json(&opened)));
+        let mut shown = as_json(&opened);
+        shown["uncaged"] = json!(uncaged);
+        app.print(&format!("{shown}\n"));
         return Ok(0);
     }
-    let mut text = heading(&opened);
+    let mut text = at.map_or_else(|| heading(&opened), |at| heading_at(&opened, at));
     section(&mut text, "damage", &damage(&opened));
     section(&mut text, "objective", &visible(&objective(&opened).unwrap_or_default()));
     section(&mut text, "inputs", &inputs(&opened));
@@ -37,12 +47,29 @@ pub async fn show(app: &App, run: &str) -> Result<u8> {
     section(&mut text, "notes", &notes(&opened));
     section(&mut text, "errors", &errors(&opened));
     section(&mut text, "quotas", &quotas(&opened));
-    section(&mut text, "requests", &people::hints(app, &opened));
-    section(&mut text, "unknown outcomes", &people::doubts(app, &opened));
+    if at.is_none() {
+        section(&mut text, "requests", &people::hints(app, &opened));
+        section(&mut text, "unknown outcomes", &people::doubts(app, &opened));
+    }
+    section(&mut text, "tools are not kept from the store here", &line(uncaged.as_deref().unwrap_or_default(), 600));
     text.push_str(&format!("\nstep {}  head {}\n", opened.checkpoint.seq, opened.checkpoint.head));
-    text.push_str(&acts(app, &opened));
+    if at.is_none() {
+        text.push_str(&acts(app, &opened));
+    }
     app.print(&text);
     Ok(0)
+}
+
+/// Why programs of a run that is not over would not be kept from the store on this machine.
+async fn uncaged(runtime: &Runtime, opened: &Opened) -> Option<String> {
+    if opened.standing.status.is_terminal() {
+        return None;
+    }
+    let folder = opened.definition.iter().flat_map(|definition| &definition.tools).find_map(|tool| match &tool.kind {
+        ToolKind::Command { folder, .. } => Some(folder),
+        _ => None,
+    });
+    runtime.cage_fault(Path::new(folder?)).await
 }
 
 fn section(text: &mut String, title: &str, body: &str) {
@@ -64,6 +91,21 @@ fn heading(opened: &Opened) -> String {
         because(opened),
         row.started_at,
         row.updated_at
+    )
+}
+
+/// What is past needs no word and takes none.
+fn heading_at(opened: &Opened, at: u64) -> String {
+    let state = &opened.checkpoint;
+    let status = opened.standing.status.as_str();
+    let last = opened.row.seq;
+    format!(
+        "run {}  agent {}  as it was after step {at} of {last}: {status}{}\nstarted {}  that step {}\n",
+        state.run,
+        state.agent,
+        because(opened),
+        state.started_at,
+        state.at
     )
 }
 

@@ -56,6 +56,26 @@ pub fn fold_first(bytes: &[u8]) -> Result<(Checkpoint, Envelope)> {
     Ok((checkpoint, envelope))
 }
 
+/// Folds those events of a stored transition that stand before the first one for which `ends` holds: what is left is the
+/// state in which a rule pushed that one. The number and the chain's head stay those of the state before.
+///
+/// # Errors
+///
+/// `run.illegal_event` when the events don't follow on the state.
+pub fn fold_up_to(checkpoint: &mut Checkpoint, envelope: &Envelope, ends: impl Fn(&Event) -> bool) -> Result<()> {
+    for (place, event) in envelope.events.iter().enumerate() {
+        if ends(event) {
+            return Ok(());
+        }
+        // As a draft does: time moves with the first event that is pushed.
+        if place == 0 {
+            open_transition(checkpoint, envelope.at, envelope.active_us);
+        }
+        apply(checkpoint, envelope.seq, envelope.epoch, event)?;
+    }
+    Ok(())
+}
+
 /// Moves the journal's time and charges the work before a transition's events.
 pub(crate) fn open_transition(checkpoint: &mut Checkpoint, at: Timestamp, active_us: u64) {
     checkpoint.at = checkpoint.at.max(at);

@@ -1,6 +1,9 @@
 //! A small world for the runtime's tests: definitions, scripted replies, tools that keep a ledger.
 #![allow(dead_code, reason = "each test binary takes what it needs")]
 
+pub mod requests;
+pub mod server;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -31,6 +34,7 @@ pub fn tool(name: &str, class: Class) -> ToolDefinition {
         key_valid_for_ms: 86_400_000,
         settles_after_ms: 1_000,
         same_by: None,
+        output: None,
     }
 }
 

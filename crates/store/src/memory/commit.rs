@@ -1,5 +1,7 @@
 //! Starts and transitions.
 
+use std::sync::Arc;
+
 use lodestep_core::rules::standing::standing;
 use lodestep_core::{Result, Timestamp, Transition};
 
@@ -79,7 +81,7 @@ impl State {
             run.let_go(commit.standing.due, now);
         }
         let committed = Committed { inbox: run.row.inbox };
-        self.append(&commit.run, commit.transition, commit.transcript, commit.snapshot)?;
+        self.append(&commit.run, Arc::unwrap_or_clone(commit.transition), commit.transcript, commit.snapshot)?;
         Ok(committed)
     }
 

@@ -127,6 +127,10 @@ impl Store for MemoryStore {
         None
     }
 
+    fn own_paths(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
     fn start(&self, start: StartRun) -> StoreFuture<'_, Started> {
         self.change(|state| state.start(start, self.now()))
     }

@@ -4,7 +4,7 @@
 //! worker lives. Reads and writes happen on the caller's thread where that is possible, and take as long as the disk
 //! takes for one sync; no lock is held across an await.
 //!
-//! - `place`, `open`, `open_to_read`, `settings`, `migrate`: getting at a store.
+//! - `owner`, `place`, `open`, `open_to_read`, `settings`, `migrate`: getting at a store.
 //! - `writer`, `transact`, `log`: the one writing connection, its transactions, its write-ahead log.
 //! - `readers`: reading connections.
 //! - `start`, `commit`, `snapshot`, `inbox`: what is written.
@@ -29,6 +29,7 @@ mod log;
 mod migrate;
 mod open;
 mod open_to_read;
+mod owner;
 mod pack;
 mod place;
 mod readers;
@@ -65,8 +66,10 @@ use failure::Done;
 use inbox::Outgoing;
 use lease::Claiming;
 use log::{Cleaner, Log};
+pub use owner::STORE_FOLDER;
 use place::Place;
 use readers::Readers;
+pub use settings::APPLICATION_ID;
 use settings::{Patience, Reader};
 use start::PreparedStart;
 use value::ValueFiles;
@@ -78,6 +81,7 @@ use writer::Writer;
 /// A store in one SQLite file.
 pub struct SqliteStore {
     path: PathBuf,
+    own_paths: Vec<PathBuf>,
     clock: Arc<dyn Clock>,
     changes: Changes,
     reader: Reader,
@@ -116,6 +120,7 @@ impl SqliteStore {
             _cleaner: Some(Cleaner::start(&path, Arc::clone(&log))?),
             writer: Writer::start(db, path.clone(), patience, log)?,
             path,
+            own_paths: owner::own_paths(&place),
             clock,
             changes,
             workers,
@@ -147,6 +152,7 @@ impl SqliteStore {
             _cleaner: None,
             writer: Writer::start(opened.db, path.clone(), Patience::default(), log)?,
             path,
+            own_paths: owner::own_paths(&place),
             clock,
             changes,
             workers,
@@ -257,7 +263,7 @@ impl SqliteStore {
         let mut refused = Vec::new();
         let mut acts = Vec::with_capacity(batch.len());
         for (place, mut commit) in batch.into_iter().enumerate() {
-            if let Err(error) = self.values.take_large(&mut commit.transition) {
+            if let Err(error) = self.values.take_large_shared(&mut commit.transition) {
                 refused.push((place, error));
                 continue;
             }
@@ -324,6 +330,10 @@ impl Store for SqliteStore {
 
     fn tools_lock(&self, worker: &WorkerId) -> Option<PathBuf> {
         Some(self.workers.tools_file(&worker.0))
+    }
+
+    fn own_paths(&self) -> Vec<PathBuf> {
+        self.own_paths.clone()
     }
 
     fn start(&self, mut start: StartRun) -> StoreFuture<'_, Started> {

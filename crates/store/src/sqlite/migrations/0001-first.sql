@@ -145,6 +145,5 @@ CREATE TABLE worker (
 
 -- Which store this is, and how often it was put back to an older copy. A witness beside the file knows both, and how
 -- far the journal had come: `witness.rs`.
--- The schema's text fills one page; comments within a table count.
 CREATE TABLE store (name TEXT NOT NULL, timeline INTEGER NOT NULL) STRICT;
 INSERT INTO store (name, timeline) VALUES (lower(hex(randomblob(16))), 1);
