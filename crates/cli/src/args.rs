@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use lodestep::process::Demand;
 
 use crate::bulk::Bulk;
+use crate::commands::init::Template;
 use crate::select::Selection;
 
 /// A durable execution runtime for AI agents.
@@ -39,6 +40,16 @@ fn demand(text: &str) -> Result<Demand, String> {
 /// The commands.
 #[derive(Subcommand)]
 pub enum Command {
+    /// Write an agent that runs offline at once, to begin with.
+    #[command(after_help = "Example: lodestep init my-agent --template approval")]
+    Init {
+        /// The folder; here without it.
+        #[arg(default_value = ".")]
+        folder: PathBuf,
+        /// What to begin with.
+        #[arg(long, value_enum, default_value = "research")]
+        template: Template,
+    },
     /// Run an agent from a file; an unfinished run of it goes on.
     ///
     /// Exits 0 completed, 1 failed, 3 waiting, 4 cancelled, 5 in doubt, 6 stopped, 2 for an error in the file.
@@ -120,6 +131,18 @@ pub enum Command {
         /// The second state: after this step. Without it the last.
         #[arg(long, value_name = "STEP")]
         to: Option<u64>,
+    },
+    /// Follow a run to its end, or all runs: a line for each transition. Ctrl-C ends the watching alone.
+    #[command(after_help = "Example: lodestep watch 7k2m")]
+    Watch {
+        /// The end of the run's id; all runs without it.
+        run: Option<String>,
+    },
+    /// Print the completions of a shell.
+    #[command(after_help = "Example: lodestep completions bash > ~/.local/share/bash-completion/completions/lodestep")]
+    Completions {
+        /// bash, elvish, fish, powershell or zsh.
+        shell: clap_complete::Shell,
     },
     /// Print a run's events.
     #[command(after_help = "Example: lodestep log 7k2m --from 20")]
@@ -238,10 +261,20 @@ pub enum Command {
     /// Show or raise what a run may spend.
     #[command(subcommand)]
     Quota(QuotaCommand),
-    /// Let a quarantined run go on, or those that filters choose.
-    #[command(after_help = "Example: lodestep release 7k2m")]
+    /// Stop the dispatch of a tool, a model or an agent in every run; without a target: list what is held.
+    #[command(after_help = "Example: lodestep hold tool:charge --reason \"the bank is down\"")]
+    Hold {
+        /// tool:NAME, model:NAME or agent:NAME; `*` stands for any characters.
+        target: Option<String>,
+        /// Why; every run that waits for its end says so.
+        #[arg(long, default_value = "", requires = "target")]
+        reason: String,
+    },
+    /// End a hold, or let a quarantined run go on, or those that filters choose.
+    #[command(after_help = "Example: lodestep release tool:charge\n         lodestep release 7k2m")]
     Release {
-        /// The end of the run's id.
+        /// The end of the run's id, or what is held: tool:NAME, model:NAME, agent:NAME.
+        #[arg(value_name = "RUN|TARGET")]
         run: Option<String>,
         #[command(flatten)]
         bulk: Bulk,

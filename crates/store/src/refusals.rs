@@ -29,6 +29,14 @@ pub(crate) fn cancel_unread(run: &RunKey) -> Error {
     )
 }
 
+pub(crate) fn hold_unknown(run: &RunKey) -> Error {
+    Error::new(
+        "run.hold_unknown",
+        format!("something was held since run {} was looked at: no intent is stored", run.run),
+        "read the holds first",
+    )
+}
+
 pub(crate) fn not_found(run: &RunKey) -> Error {
     Error::new(
         "run.not_found",

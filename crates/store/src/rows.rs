@@ -21,6 +21,8 @@ pub struct Rows {
     /// Does it hold an intent, or the run's own end? Then no cancel or pause may be unread: an accepted one is never
     /// overtaken.
     pub yields_to_cancel: bool,
+    /// Does it hold an intent, or a call's reservation? Then its worker has to know every hold.
+    pub yields_to_hold: bool,
     /// Does it hold an outcome, or a person's word to go on? Then crashes are counted anew.
     pub clears_crashes: bool,
 }
@@ -60,12 +62,14 @@ impl Rows {
             }
             Event::AttemptStarted(started) => {
                 self.yields_to_cancel = true;
+                self.yields_to_hold = true;
                 let action = after.pending.get(&started.ordinal);
                 if let Some(same) = action.filter(|_| started.attempt == 1).and_then(|action| action.same) {
                     let seq = after.seq;
                     self.effects.push(EffectRow { same, ordinal: started.ordinal, seq });
                 }
             }
+            Event::CallReserved(_) => self.yields_to_hold = true,
             Event::ArtifactSaved(saved) => self.artifacts.push(ArtifactRow {
                 name: saved.name.clone(),
                 version: saved.version,
@@ -192,6 +196,10 @@ fn reason_words(reason: &Reason) -> String {
         Reason::Retry { action, at } => format!("retry of action {action} at {at}"),
         Reason::Provider { at } => format!("provider until {at}"),
         Reason::Doubt { action } => format!("action {action}"),
+        Reason::Hold { target, by, why, since } => {
+            let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+            format!("held: {target} by {by} since {since}{why}")
+        }
         Reason::Stopped { why } => why.as_str().to_owned(),
         Reason::Cancelling => "cancelling".to_owned(),
     }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use lodestep_core::context::Blobs;
 use lodestep_core::event::FORMAT;
+use lodestep_core::hold::{DispatchHold, Target};
 use lodestep_core::rules::inbox::{Message, Verdict};
 use lodestep_core::rules::standing::{Standing, Status};
 use lodestep_core::{Digest, Labels, Ordinal, Result, RunKey, Stored, Timestamp, Transition, ValueRef};
@@ -108,6 +109,8 @@ pub struct Commit {
     pub transcript: Option<Vec<u8>>,
     /// Where the run stands after it.
     pub standing: Standing,
+    /// The newest hold that its worker knew: [`DispatchHolds::newest`].
+    pub known_hold: u64,
     /// When true, the snapshot of the state after it is stored too.
     pub snapshot: bool,
     /// When true, the lease ends with it, and the crash count takes this claim back.
@@ -128,6 +131,26 @@ pub enum Hold {
     Rewound,
     /// Something that every transition needs can't be read: no worker gets it before it is released.
     Undecodable,
+    /// What comes next of it is held, as its reason says: it is due when that is released.
+    Parked,
+}
+
+/// The dispatch holds of a store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DispatchHolds {
+    /// Those that are in force, oldest first.
+    pub open: Vec<DispatchHold>,
+    /// The number of the newest hold that ever was; 0 when there was none.
+    pub newest: u64,
+}
+
+/// What came of a hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Holding {
+    /// It is in force from now on.
+    New(DispatchHold),
+    /// The same was held already; nothing changed.
+    Existing(DispatchHold),
 }
 
 /// One run, as a listing shows it.
@@ -346,7 +369,8 @@ pub trait Store: Send + Sync {
     /// # Errors
     ///
     /// Per transition: `lease.lost` when the epoch or the sequence number is not the run's any more,
-    /// `run.cancel_unread` when it holds an intent or the run's own end, and a cancel or pause is unread. Nothing of that one is stored.
+    /// `run.cancel_unread` when it holds an intent or the run's own end, and a cancel or pause is unread; `run.hold_unknown` when it
+    /// holds an intent or a call's reservation, and there is a newer hold than its worker knew. Nothing of that one is stored.
     fn commit(&self, batch: Vec<Commit>) -> Pin<Box<dyn Future<Output = Vec<Result<Committed>>> + Send + '_>>;
 
     /// Gives a claim back without a transition; the run is due at `due`, or at once when something is unread.
@@ -364,6 +388,28 @@ pub trait Store: Send + Sync {
     ///
     /// `lease.lost` as for a commit.
     fn hold<'a>(&'a self, claim: &'a Claim, why: &'a str) -> StoreFuture<'a, ()>;
+
+    /// Stops the dispatch of a target in every run: after Ok no intent and no reservation is committed whose worker does
+    /// not know of it. What was committed before is sent.
+    fn hold_dispatch<'a>(&'a self, target: &'a Target, by: &'a str, reason: &'a str) -> StoreFuture<'a, Holding>;
+
+    /// Ends the hold on a target, if there is one, and makes the runs due that were parked for it.
+    fn release_dispatch<'a>(&'a self, target: &'a Target, by: &'a str) -> StoreFuture<'a, Option<DispatchHold>>;
+
+    /// The holds.
+    fn dispatch_holds(&self) -> StoreFuture<'_, DispatchHolds>;
+
+    /// Changes whenever the holds have, as far as this handle knows: of its own changes at once, of another process's
+    /// within 50 ms while somebody listens to [`Self::changes`]. It costs nothing to ask.
+    fn holds_version(&self) -> u64;
+
+    /// Gives a claim back without a transition, under these holds: the run waits, as its standing says, until one of them
+    /// is released. Without any it stands as it is given. Where one was released meanwhile, it is due at once.
+    ///
+    /// # Errors
+    ///
+    /// `lease.lost` as for a commit.
+    fn park<'a>(&'a self, claim: &'a Claim, standing: &'a Standing, holds: &'a [u64]) -> StoreFuture<'a, ()>;
 
     /// Reads a run: the newest snapshot, the transitions after it, and the unread messages, of one moment.
     ///

@@ -6,10 +6,12 @@
 //! - `state`: what is held.
 //! - `commit`: starts and transitions.
 //! - `lease`: workers, claims, releases.
+//! - `hold`: what operators stopped.
 //! - `inbox`: words to a run.
 //! - `read`: loading and listing.
 
 mod commit;
+mod hold;
 mod inbox;
 mod lease;
 mod read;
@@ -20,7 +22,9 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lodestep_core::context::Blobs;
+use lodestep_core::hold::{DispatchHold, Target};
 use lodestep_core::rules::inbox::{Message, Verdict};
+use lodestep_core::rules::standing::Standing;
 use lodestep_core::{Digest, Result, RunKey, Stored, Timestamp, ValueRef};
 use tokio::sync::watch;
 
@@ -152,6 +156,26 @@ impl Store for MemoryStore {
 
     fn hold<'a>(&'a self, claim: &'a Claim, why: &'a str) -> StoreFuture<'a, ()> {
         self.change(move |state| state.hold(claim, why))
+    }
+
+    fn hold_dispatch<'a>(&'a self, target: &'a Target, by: &'a str, reason: &'a str) -> StoreFuture<'a, Holding> {
+        self.change(move |state| Ok(state.hold_dispatch(target, by, reason, self.now())))
+    }
+
+    fn release_dispatch<'a>(&'a self, target: &'a Target, _by: &'a str) -> StoreFuture<'a, Option<DispatchHold>> {
+        self.change(move |state| Ok(state.release_dispatch(target, self.now())))
+    }
+
+    fn dispatch_holds(&self) -> StoreFuture<'_, DispatchHolds> {
+        self.later(|state| Ok(state.dispatch_holds()))
+    }
+
+    fn holds_version(&self) -> u64 {
+        self.with(|state| state.holds_version())
+    }
+
+    fn park<'a>(&'a self, claim: &'a Claim, standing: &'a Standing, holds: &'a [u64]) -> StoreFuture<'a, ()> {
+        self.change(move |state| state.park(claim, standing, holds, self.now()))
     }
 
     fn load<'a>(&'a self, run: &'a RunKey) -> StoreFuture<'a, Loaded> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use lodestep_core::rules::inbox::Message;
 use lodestep_core::{Digest, INLINE_VALUE_BYTES, Result, RunKey, Timestamp, ValueRef};
 
+use super::hold::Holds;
 use crate::refusals;
 use crate::rows::Tables;
 use crate::store::{JournalRow, RunRef, RunRow, WorkerId};
@@ -20,6 +21,7 @@ pub(super) struct State {
     pub(super) asked: Vec<(i64, Digest)>,
     pub(super) workers: BTreeMap<WorkerId, Worker>,
     pub(super) workers_ever: u64,
+    pub(super) holds: Holds,
     /// Values above the inline bound.
     pub(super) files: HashMap<Digest, Vec<u8>>,
 }

@@ -11,12 +11,14 @@
 //! - `worker`, `lease`: who may advance a run.
 //! - `load`, `list`, `label`, `value`, `beside`: what is read; `integrity`: whether it can be.
 //! - `witness`: was the file put back to an older copy?
+//! - `hold`: what operators stopped.
 //! - `watch`: hints from other processes.
 //! - `row`, `pack`, `failure`: columns, packed columns, errors.
 
 mod beside;
 mod commit;
 mod failure;
+mod hold;
 mod inbox;
 mod integrity;
 mod label;
@@ -48,7 +50,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use lodestep_core::context::Blobs;
+use lodestep_core::hold::{DispatchHold, Target};
 use lodestep_core::rules::inbox::{Message, Verdict};
+use lodestep_core::rules::standing::Standing;
 use lodestep_core::{Digest, Result, RunKey, Stored, Timestamp, ValueRef};
 use rusqlite::Connection;
 
@@ -195,6 +199,19 @@ impl SqliteStore {
     fn note(&self) {
         // It may lag behind: what it has not seen it can't miss.
         let _ = self.readers.read_one_moment(&self.path, |db| Ok(self.witness.note(db)?));
+    }
+
+    /// As [`Self::change`], for an act that also gives the version of the holds after it.
+    fn change_holds<'a, T: Send + 'static>(
+        &'a self,
+        act: impl FnMut(&Connection) -> Done<(T, u64)> + Send + 'static,
+    ) -> StoreFuture<'a, T> {
+        Box::pin(async move {
+            let (done, version) = self.change(act).await?;
+            self.changes.sees_holds(version);
+            self.changes.notify();
+            Ok(done)
+        })
     }
 
     async fn enlist_one(&self) -> Result<WorkerId> {
@@ -344,6 +361,31 @@ impl Store for SqliteStore {
     fn hold<'a>(&'a self, claim: &'a Claim, why: &'a str) -> StoreFuture<'a, ()> {
         let (claim, why) = (claim.clone(), why.to_owned());
         self.change(move |db| lease::hold(db, &claim, &why))
+    }
+
+    fn hold_dispatch<'a>(&'a self, target: &'a Target, by: &'a str, reason: &'a str) -> StoreFuture<'a, Holding> {
+        let (target, by, reason) = (target.clone(), by.to_owned(), reason.to_owned());
+        let clock = Arc::clone(&self.clock);
+        self.change_holds(move |db| hold::begin(db, &target, &by, &reason, clock.wall()))
+    }
+
+    fn release_dispatch<'a>(&'a self, target: &'a Target, by: &'a str) -> StoreFuture<'a, Option<DispatchHold>> {
+        let (target, by, clock) = (target.clone(), by.to_owned(), Arc::clone(&self.clock));
+        self.change_holds(move |db| hold::end(db, &target, &by, clock.wall()))
+    }
+
+    fn dispatch_holds(&self) -> StoreFuture<'_, DispatchHolds> {
+        self.read_one_moment(hold::all)
+    }
+
+    fn holds_version(&self) -> u64 {
+        self.changes.holds_version()
+    }
+
+    fn park<'a>(&'a self, claim: &'a Claim, standing: &'a Standing, holds: &'a [u64]) -> StoreFuture<'a, ()> {
+        let (claim, standing, holds) = (claim.clone(), standing.clone(), holds.to_vec());
+        let clock = Arc::clone(&self.clock);
+        self.change(move |db| hold::park(db, &claim, &standing, &holds, clock.wall()))
     }
 
     fn load<'a>(&'a self, run: &'a RunKey) -> StoreFuture<'a, Loaded> {
