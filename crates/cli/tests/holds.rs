@@ -125,10 +125,10 @@ fn a_hold_survives_crashes_and_nothing_is_sent_twice_or_lost() {
 fn a_worker_elsewhere_learns_of_a_hold_and_of_its_end() {
     let world = begun();
     let pay = json!({ "name": "pay", "arguments": { "cents": 10 } });
-    let wait = "[tools.wait]\ndescription = \"Wait.\"\ncommand = [\"sh\", \"-c\", \"echo > begun; while [ ! -e go ]; do sleep 0.02; done\"]\n\
+    let wait = "[tools.linger]\ndescription = \"Wait.\"\ncommand = [\"sh\", \"-c\", \"echo > begun; while [ ! -e go ]; do sleep 0.02; done\"]\n\
         input = { type = \"object\" }\nclass = \"idempotent\"\n";
     let replies = json!([
-        { "calls": [{ "name": "wait", "arguments": {} }] },
+        { "calls": [{ "name": "linger", "arguments": {} }] },
         { "calls": [pay] },
         { "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] },
     ]);
