@@ -99,6 +99,9 @@ pub enum Command {
         #[arg(long, value_name = "STEP")]
         to: Option<u64>,
     },
+    /// Make a new run that begins with the state of another, as it is or as it was after a step.
+    #[command(after_help = "Example: lodestep fork 7k2m --at 9 -i topic=\"another one\"")]
+    Fork(ForkArgs),
     /// Print a run's events.
     #[command(after_help = "Example: lodestep log 7k2m --from 20")]
     Log {
@@ -120,6 +123,9 @@ pub enum Command {
         /// Other arguments for one request, a JSON object: your own action in place of the proposed one.
         #[arg(long, value_name = "JSON")]
         edit: Option<String>,
+        /// Take the outcome of the equal effect that the request shows; nothing is done again.
+        #[arg(long, conflicts_with = "edit")]
+        reuse: bool,
     },
     /// Deny requests by their names.
     #[command(after_help = "Example: lodestep deny a7f3 --reason \"not yet\"")]
@@ -206,6 +212,25 @@ pub struct RunArgs {
     /// Wait so long after each step, to watch it: 500ms, 2s.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub pace: Option<std::time::Duration>,
+}
+
+/// Arguments of `fork`.
+#[derive(Args)]
+pub struct ForkArgs {
+    /// The end of the run's id.
+    pub run: String,
+    /// After this step; after the last if nothing is said.
+    #[arg(long, value_name = "STEP")]
+    pub at: Option<u64>,
+    /// The new run's id: the same command with the same id makes one fork.
+    #[arg(long)]
+    pub id: Option<String>,
+    /// Another value of an input, name=value.
+    #[arg(short, long = "input", value_name = "NAME=VALUE", value_parser = name_value)]
+    pub input: Vec<(String, String)>,
+    /// How much of a quota it gets, as `show` names them; without it all that an ended run has left, else half.
+    #[arg(long, value_name = "QUOTA=AMOUNT", value_parser = name_value)]
+    pub grant: Vec<(String, String)>,
 }
 
 /// Arguments of `test`.

@@ -56,3 +56,23 @@ fn a_past_state_is_shown_and_compared() {
     let same = world.json(&["diff", &run, &run]);
     assert_eq!(same["changes"], json!([]));
 }
+
+#[test]
+fn frk_01_a_fork_asks_before_it_does_what_its_origin_did() {
+    let world = World::new();
+    let run = finished(&world);
+    let at = world.json(&["log", &run, "--from", "1", "--limit", "1"])["step"].to_string();
+    let said = world.json(&["fork", &run, "--at", &at, "--id", "branch"]);
+    assert_eq!((&said["run"], &said["existed"]), (&json!("branch"), &json!(false)));
+    assert_eq!(world.json(&["fork", &run, "--at", &at, "--id", "branch"])["existed"], json!(true));
+    let waits = world.lodestep(&["resume", "branch"]).exits(3);
+    let shown = world.lodestep(&["show", "branch"]).exits(0);
+    for words in ["of the same lineage has done the same, as its action 1", "it said:", "| paid", "--reuse"] {
+        assert!(shown.out.contains(words), "{words}: {shown:?} {waits:?}");
+    }
+    let request = world.json(&["show", "branch"])["requests"][0]["short"].as_str().expect("a name").to_owned();
+    world.lodestep(&["approve", &request, "--reuse"]).exits(0);
+    world.lodestep(&["resume", "branch"]).exits(0);
+    assert_eq!(world.read("paid"), "{\"cents\":10}", "it was paid again");
+    world.lodestep(&["verify"]).exits(0);
+}

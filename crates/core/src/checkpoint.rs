@@ -12,13 +12,14 @@ use crate::definition::Limits;
 use crate::digest::Digest;
 use crate::effect::Class;
 use crate::error::{Error, Result};
-use crate::event::{DeniedBy, Ending, ErrorKind, Evidence, Gate, RefusalKind, SettledBy, StopReason};
+use crate::event::{DeniedBy, Ending, ErrorKind, Evidence, Gate, Origin, RefusalKind, SettledBy, StopReason};
 use crate::ids::{Ordinal, RunId, RunKey};
 use crate::quota::{Amounts, Quotas};
 use crate::time::Timestamp;
 use crate::value::Stored;
 
 mod records;
+mod values;
 
 pub use records::{ClosedRequest, Closing, ErrorEntry, Repeats};
 
@@ -127,6 +128,9 @@ pub struct Checkpoint {
     /// The last settled action and how often it came in a row.
     #[n(29)]
     pub repeats: Repeats,
+    /// Of a fork: where it left its origin, where that one left its own, and so on.
+    #[n(36)]
+    pub lineage: Vec<Origin>,
 }
 
 /// Where a run stands as a whole.
@@ -343,6 +347,23 @@ pub struct Action {
     /// Until when an approval covers the first intent.
     #[n(20)]
     pub approved_until: Option<Timestamp>,
+    /// An equal effect of another run of the lineage, which a person was shown.
+    #[n(21)]
+    pub elsewhere: Option<SeenElsewhere>,
+}
+
+/// An equal effect of another run of the lineage.
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
+pub struct SeenElsewhere {
+    /// The run.
+    #[n(0)]
+    pub run: RunId,
+    /// Its action.
+    #[n(1)]
+    pub ordinal: Ordinal,
+    /// The recorded outcome, if it was done there.
+    #[n(2)]
+    pub result: Option<Stored>,
 }
 
 /// What an action waits for.
@@ -423,6 +444,9 @@ pub enum How {
     /// Given up by a person; whether it happened stays unknown.
     #[n(5)]
     Abandoned,
+    /// Under way or in doubt in the run that this one was forked from: what came of it is known there.
+    #[n(6)]
+    Left,
 }
 
 /// A settled action.
@@ -516,6 +540,11 @@ impl Checkpoint {
     /// The run's key.
     pub fn key(&self) -> RunKey {
         RunKey { namespace: self.namespace.clone(), run: self.run.clone() }
+    }
+
+    /// The run at the root of its lineage: itself, unless it is a fork.
+    pub fn root(&self) -> &RunId {
+        self.lineage.last().map_or(&self.run, |origin| &origin.run)
     }
 
     /// True once nothing can move the run any more but a late word on what was sent.

@@ -17,6 +17,7 @@
 
 pub mod agent;
 pub mod fault;
+pub mod fork;
 pub mod inspect;
 pub mod model;
 pub mod observe;

@@ -1,7 +1,7 @@
 //! What a transition means for the tables beside the journal: drawn from its events, the same for every store.
 
 use lodestep_core::checkpoint::Checkpoint;
-use lodestep_core::event::{Ending, Event, Gate};
+use lodestep_core::event::{Ending, Event, Gate, SettledBy};
 use lodestep_core::rules::standing::{Reason, Standing, Status};
 use lodestep_core::{Digest, Ordinal, Stored, Timestamp};
 
@@ -52,6 +52,11 @@ impl Rows {
                     self.effects.push(EffectRow { same, ordinal: started.ordinal, seq });
                 }
             }
+            Event::RunForked(_) => self.artifacts.extend(after.artifacts.iter().map(|(name, artifact)| ArtifactRow {
+                name: name.clone(),
+                version: artifact.version,
+                content: artifact.content,
+            })),
             Event::ArtifactSaved(saved) => self.artifacts.push(ArtifactRow {
                 name: saved.name.clone(),
                 version: saved.version,
@@ -140,6 +145,8 @@ fn closes(events: &[Event], ordinal: Ordinal) -> bool {
         Event::ActionDenied(event) => event.ordinal == ordinal,
         Event::QuestionAnswered(event) => event.ordinal == ordinal,
         Event::ActionWithdrawn(event) => event.ordinal == ordinal,
+        // A person took an equal effect's outcome in the place of an approval.
+        Event::ActionFinished(event) => event.by == SettledBy::SameEffect && event.ordinal == ordinal,
         _ => false,
     })
 }

@@ -12,7 +12,7 @@ use lodestep_core::context::Blobs;
 use lodestep_core::event::FORMAT;
 use lodestep_core::rules::inbox::{Message, Verdict};
 use lodestep_core::rules::standing::{Standing, Status};
-use lodestep_core::{Digest, Ordinal, Result, RunKey, Stored, Timestamp, Transition, ValueRef};
+use lodestep_core::{Digest, Ordinal, Result, RunId, RunKey, Stored, Timestamp, Transition, ValueRef};
 use tokio::sync::watch;
 
 use crate::loaded::Loaded;
@@ -394,6 +394,18 @@ pub trait Store: Send + Sync {
 
     /// The effects of a run, oldest first: those with this sameness, or all.
     fn effects<'a>(&'a self, run: &'a RunRef, same: Option<&'a Digest>) -> StoreFuture<'a, Vec<EffectRow>>;
+
+    /// The effects with this sameness of the other runs of a lineage: of the run whose id is `root` and of every fork
+    /// that goes back to it, but this one. Oldest run first.
+    fn kin_effects<'a>(
+        &'a self,
+        run: &'a RunRef,
+        root: &'a RunId,
+        same: &'a Digest,
+    ) -> StoreFuture<'a, Vec<(RunRef, EffectRow)>>;
+
+    /// The other runs of a lineage, as for [`Self::kin_effects`].
+    fn kin<'a>(&'a self, run: &'a RunRef, root: &'a RunId) -> StoreFuture<'a, Vec<RunRow>>;
 
     /// Every version of every artifact of a run, oldest first.
     fn artifacts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Vec<ArtifactRow>>;

@@ -5,6 +5,7 @@ mod cancel;
 mod context;
 mod diff;
 mod effects;
+mod fork;
 mod log;
 mod ls;
 mod resume;
@@ -36,8 +37,10 @@ pub async fn run(app: &App, command: Command) -> Result<u8> {
         Command::Show { run, at } => show::show(app, &run, at).await,
         Command::Context { run, at, decision } => context::context(app, &run, at, decision).await,
         Command::Diff { run, other, from, to } => diff::diff(app, &run, other.as_deref(), from, to).await,
+        Command::Fork(args) => fork::fork(app, args).await,
         Command::Log { run, from, limit } => log::log(app, &run, from, limit).await,
-        Command::Approve { requests, edit } => words::approve(app, &requests, edit).await,
+        Command::Approve { requests, reuse: true, .. } => words::reuse(app, &requests).await,
+        Command::Approve { requests, edit, .. } => words::approve(app, &requests, edit).await,
         Command::Deny { requests, reason } => words::deny(app, &requests, reason).await,
         Command::Answer { request, text } => words::answer(app, &request, text).await,
         Command::Resolve(args) => words::resolve(app, args).await,

@@ -237,7 +237,7 @@ pub fn acts(app: &App, opened: &Opened) -> String {
         Status::Waiting | Status::InDoubt if only_a_word => &["cancel"],
         Status::Ready | Status::Waiting | Status::InDoubt | Status::Stopped => &["resume", "cancel"],
         Status::Quarantined => &["release", "cancel"],
-        Status::Completed | Status::Failed | Status::Cancelled => &["show", "effects", "verify"],
+        Status::Completed | Status::Failed | Status::Cancelled => &["show", "effects", "verify", "fork"],
     };
     let lines: String = commands.iter().map(|word| format!("  {}\n", app.command(&format!("{word} {id}")))).collect();
     format!("now:\n{lines}")

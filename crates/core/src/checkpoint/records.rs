@@ -69,6 +69,9 @@ pub enum Closing {
     /// The run was cancelled or ended.
     #[n(5)]
     Withdrawn,
+    /// The outcome of an equal effect of the lineage was taken for it.
+    #[n(6)]
+    Reused,
 }
 
 /// The last settled action and how often it came in a row.

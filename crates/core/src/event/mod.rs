@@ -7,6 +7,7 @@
 
 mod action;
 mod call;
+mod fork;
 mod run;
 mod state;
 
@@ -17,6 +18,7 @@ use crate::time::Timestamp;
 
 pub use action::*;
 pub use call::*;
+pub use fork::*;
 pub use run::*;
 pub use state::*;
 
@@ -176,6 +178,12 @@ pub enum Event {
     /// The criteria of the state hold, and the definition's check judges a finish.
     #[n(30)]
     CheckStarted(#[n(0)] CheckStarted),
+    /// The run began with another's state: the first event of a fork, in the place of `RunStarted`.
+    #[n(40)]
+    RunForked(#[n(0)] RunForked),
+    /// A part of what the run may spend was given to a fork of it.
+    #[n(41)]
+    QuotaGiven(#[n(0)] QuotaGiven),
 }
 
 impl Event {
@@ -213,6 +221,8 @@ impl Event {
             Self::RunEnded(_) => "RunEnded",
             Self::HandedOver(_) => "HandedOver",
             Self::CheckStarted(_) => "CheckStarted",
+            Self::RunForked(_) => "RunForked",
+            Self::QuotaGiven(_) => "QuotaGiven",
         }
     }
 }

@@ -1,9 +1,12 @@
 //! Words from outside. A message is judged in its sender's own transaction, against the state with
 //! every unread message applied, so that the sender learns at once whether it counts.
 
+mod fork;
+
 use minicbor::{Decode, Encode};
 
 use crate::checkpoint::{Action, ActionState, Checkpoint, ClosedRequest, Closing, Phase};
+use crate::definition::QuotaLimits;
 use crate::digest::Digest;
 use crate::draft::Draft;
 use crate::effect::Seen;
@@ -13,7 +16,7 @@ use crate::event::{
     ActionApproved, ActionDenied, ActionFinished, ActionProposed, CancelRequested, DeniedBy, DoubtResolved, Ending,
     Event, Gate, InboxRead, QuestionAnswered, Request, Resolution, RunResumed, SettledBy,
 };
-use crate::ids::Ordinal;
+use crate::ids::{Ordinal, RunId};
 
 /// How long what was sent is waited for after a cancel, in milliseconds.
 pub const CANCEL_GRACE_MS: u64 = 10_000;
@@ -116,6 +119,23 @@ pub enum Word {
         /// The result.
         #[cbor(n(3), with = "minicbor::bytes")]
         result: Vec<u8>,
+    },
+    /// An equal effect of the lineage was done: its outcome is this action's.
+    #[n(20)]
+    Reuse {
+        /// The request that shows it.
+        #[n(0)]
+        request: Digest,
+    },
+    /// A fork may spend a part of what is left.
+    #[n(21)]
+    Grant {
+        /// The fork.
+        #[n(0)]
+        to: RunId,
+        /// How much of each limited quota.
+        #[n(1)]
+        amounts: QuotaLimits,
     },
 }
 
@@ -241,6 +261,8 @@ fn apply(draft: &mut Draft, message: &Message, clock: Clock) -> Result<Verdict> 
         Word::Resume => resume(draft, by, false),
         Word::Release => resume(draft, by, true),
         Word::Resolve { ordinal, became } => resolve(draft, by, *ordinal, became),
+        Word::Reuse { request } => fork::reuse(draft, request, clock),
+        Word::Grant { to, amounts } => fork::grant(draft, by, to, amounts),
         Word::LateOutcome { ordinal, attempt, ok, result } => late_outcome(draft, *ordinal, *attempt, *ok, result),
     }
 }
@@ -316,6 +338,7 @@ fn closed_verdict(draft: &Draft, closed: Option<ClosedRequest>, wanted: Closing,
         Closing::Answered => format!("it was answered{who}"),
         Closing::Edited => format!("an edited version took its place{who}"),
         Closing::Expired => "it expired".to_owned(),
+        Closing::Reused => "the outcome of an equal effect was taken".to_owned(),
         Closing::Withdrawn => "it was withdrawn".to_owned(),
     };
     let happened = ended.map_or(happened.clone(), |ended| format!("{happened}, and {ended}"));
@@ -365,6 +388,7 @@ fn edit(draft: &mut Draft, old: &Action, by: &str, arguments: &[u8], same: Optio
         max_attempts: old.max_attempts,
         proposed_by: Some(by.to_owned()),
         counted: old.counted,
+        elsewhere: None,
     };
     let text = draft.put(format!("a person changed the arguments: action {ordinal} is done in its place"));
     let denied = ActionDenied { ordinal: old.ordinal, why: DeniedBy::Edit, by: Some(by.to_owned()), text };

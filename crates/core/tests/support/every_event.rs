@@ -9,8 +9,8 @@ use lodestep_core::event::{
     ArtifactShown, AttemptNotSent, AttemptStarted, AttemptUnknown, CallAnswered, CallFailed, CallFailure, CallLost,
     CallReserved, CancelRequested, CheckStarted, DecisionOpened, DeniedBy, DoubtResolved, Ending, ErrorKind,
     ErrorLogged, Event, Evidence, FinishRefused, Gate, HandedOver, InboxRead, LookupInconclusive, MilestoneMarked,
-    NoteTaken, PlannedMilestone, QuestionAnswered, RefusalKind, Request, Resolution, RunEnded, RunResumed, RunStarted,
-    RunStopped, SettledBy, StopReason, UnknownNext,
+    NoteTaken, Origin, PlannedMilestone, QuestionAnswered, QuotaGiven, RefusalKind, Request, Resolution, RunEnded,
+    RunForked, RunResumed, RunStarted, RunStopped, SettledBy, StopReason, UnknownNext,
 };
 use lodestep_core::quota::Amounts;
 use lodestep_core::{Digest, Ordinal, RunId, Timestamp, ValueRef};
@@ -43,12 +43,12 @@ fn fixed() -> About {
     }
 }
 
-/// All thirty, with fixed fields.
+/// All of them, with fixed fields.
 pub fn all() -> Vec<Event> {
     about(fixed())
 }
 
-/// All thirty, with numbers at their ends.
+/// All of them, with numbers at their ends.
 pub fn at_the_end_of_counting() -> Vec<Event> {
     let end = Ordinal(u32::MAX);
     about(About {
@@ -64,12 +64,12 @@ pub fn at_the_end_of_counting() -> Vec<Event> {
     })
 }
 
-/// All thirty, as they would follow on a run with one ready action, with this value everywhere.
+/// All of them, as they would follow on a run with one ready action, with this value everywhere.
 pub fn with_value(value: ValueRef) -> Vec<Event> {
     about(About { call: 2, decision: 2, value, ..fixed() })
 }
 
-/// All thirty, in the order of their numbers.
+/// All of them, in the order of their numbers.
 pub fn about(it: About) -> Vec<Event> {
     run_started(it)
         .into_iter()
@@ -78,6 +78,7 @@ pub fn about(it: About) -> Vec<Event> {
         .chain(words(it))
         .chain(states(it))
         .chain(run(it))
+        .chain(forks(it))
         .collect()
 }
 
@@ -123,6 +124,7 @@ pub fn proposed(ordinal: Ordinal, value: ValueRef, gate: Gate) -> Event {
         max_attempts: 3,
         proposed_by: Some("ann".to_owned()),
         counted: true,
+        elsewhere: None,
     })
 }
 
@@ -165,6 +167,28 @@ fn words(it: About) -> [Event; 6] {
         Event::QuestionAnswered(QuestionAnswered { ordinal, by, answer: text }),
         Event::ActionWithdrawn(ActionWithdrawn { ordinal, text }),
         Event::InboxRead(InboxRead { position: it.position }),
+    ]
+}
+
+/// What a fork begins with, and what its origin gave it.
+fn forks(it: About) -> [Event; 2] {
+    let [Event::RunStarted(started)] = run_started(it) else { unreachable!("it is a start") };
+    let mut state = lodestep_core::fold::begin(&started, it.at).expect("sound");
+    state.lineage.push(Origin { run: RunId::parse("first").expect("sound"), seq: 4, head: it.value.digest });
+    let amounts = QuotaLimits { model_calls: Some(2), ..QuotaLimits::default() };
+    let (run, by) = (RunId::parse("fork").expect("sound"), "ann".to_owned());
+    [
+        Event::RunForked(RunForked {
+            run: run.clone(),
+            origin: Origin { run: state.run.clone(), seq: state.seq, head: state.head },
+            state: Box::new(state),
+            inputs: it.value,
+            quota: amounts,
+            by: by.clone(),
+            withdrawn: it.value,
+            left: it.value,
+        }),
+        Event::QuotaGiven(QuotaGiven { to: run, amounts, by }),
     ]
 }
 

@@ -6,6 +6,7 @@ mod tables;
 use std::collections::BTreeSet;
 
 use lodestep_core::event::{Envelope, Event, Resolution};
+use lodestep_core::fold::fork::inherited;
 use lodestep_core::{Digest, INLINE_VALUE_BYTES, Result, RunKey, Stored, ValueRef};
 use lodestep_store::{JournalRow, Replay, RunRef, Store};
 use serde::Serialize;
@@ -184,10 +185,18 @@ impl Refolded {
 fn named_by(event: &Event) -> Vec<ValueRef> {
     match event {
         Event::RunStarted(event) => vec![event.definition, event.inputs],
+        Event::RunForked(event) => inherited(&event.state)
+            .iter()
+            .map(Stored::value)
+            .chain([event.inputs, event.withdrawn, event.left])
+            .collect(),
         Event::CallReserved(event) => vec![event.manifest],
         Event::CallFailed(event) => vec![event.text],
         Event::DecisionOpened(event) => event.text.into_iter().collect(),
-        Event::ActionProposed(event) => vec![event.arguments],
+        Event::ActionProposed(event) => {
+            let found = event.elsewhere.as_ref().and_then(|found| found.result);
+            found.into_iter().chain([event.arguments]).collect()
+        }
         Event::ActionRefused(event) => vec![event.arguments, event.text],
         Event::ActionFinished(event) => vec![event.result],
         Event::AttemptNotSent(event) => vec![event.text],

@@ -3,6 +3,7 @@
 //! Nothing is sent that is not committed. An outcome is committed as soon as it is known, with whatever
 //! follows from it. When a commit fails, the state is read again and what was seen is applied to it anew.
 
+mod lineage;
 mod priors;
 mod quarantine;
 
@@ -37,6 +38,7 @@ use crate::worker::lease::Shared;
 use crate::worker::pinned::Pinned;
 use crate::worker::request::{Cache, prepare};
 use crate::worker::{DRAIN, Shutdown};
+use lineage::Equal;
 use priors::Index;
 use quarantine::{give_up, is_damage};
 
@@ -336,6 +338,13 @@ impl Drive {
             Err(error) if is_damage(&error) => return give_up(draft, Some(call), &error),
             found => found?,
         };
+        let found = lineage::equal(&self.runtime, &self.claim.run, draft.checkpoint(), run, reply).await;
+        let Equal { priors: before, apart } = match found {
+            Err(error) if is_damage(&error) => return give_up(draft, Some(call), &error),
+            found => found?,
+        };
+        // What the run itself did stands before what it began with.
+        let priors = before.into_iter().chain(priors).collect();
         let question = Question {
             definition: &run.definition,
             call,
@@ -343,6 +352,7 @@ impl Drive {
             transcript: ValueRef::of(&raw),
             check: &|tool, arguments| run.schemas.check(tool, arguments),
             priors: &priors,
+            apart: &apart,
         };
         decide(draft, &question)
     }
@@ -454,6 +464,7 @@ impl Drive {
             epoch: self.claim.epoch,
             definition: run.definition.clone(),
             inputs: run.inputs.clone(),
+            lineage: checkpoint.lineage.clone(),
             arguments: self.cache.get(&action.arguments).map(<[u8]>::to_vec),
             artifacts: checkpoint.artifacts.iter().map(|(name, kept)| (name.clone(), kept.content)).collect(),
             action,

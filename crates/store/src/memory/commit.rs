@@ -32,6 +32,7 @@ impl State {
             inbox: Vec::new(),
             inbox_read: 0,
             tables: Tables::default(),
+            root: start.transition.checkpoint.lineage.last().map(|root| root.run.clone()),
         });
         self.append(&run, start.transition, None, false)?;
         Ok(Started::New(run))

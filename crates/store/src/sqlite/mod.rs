@@ -19,6 +19,7 @@ mod commit;
 mod failure;
 mod inbox;
 mod integrity;
+mod kin;
 mod lease;
 mod list;
 mod load;
@@ -47,7 +48,7 @@ use std::sync::Arc;
 
 use lodestep_core::context::Blobs;
 use lodestep_core::rules::inbox::{Message, Verdict};
-use lodestep_core::{Digest, Result, RunKey, Stored, Timestamp, ValueRef};
+use lodestep_core::{Digest, Result, RunId, RunKey, Stored, Timestamp, ValueRef};
 use rusqlite::Connection;
 
 use crate::changes::Changes;
@@ -386,6 +387,19 @@ impl Store for SqliteStore {
 
     fn effects<'a>(&'a self, run: &'a RunRef, same: Option<&'a Digest>) -> StoreFuture<'a, Vec<EffectRow>> {
         self.read(move |db| load::effects(db, run, same))
+    }
+
+    fn kin_effects<'a>(
+        &'a self,
+        run: &'a RunRef,
+        root: &'a RunId,
+        same: &'a Digest,
+    ) -> StoreFuture<'a, Vec<(RunRef, EffectRow)>> {
+        self.read_one_moment(move |db| kin::effects(db, run, root, same))
+    }
+
+    fn kin<'a>(&'a self, run: &'a RunRef, root: &'a RunId) -> StoreFuture<'a, Vec<RunRow>> {
+        self.read(move |db| kin::runs(db, run, root))
     }
 
     fn artifacts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Vec<ArtifactRow>> {

@@ -50,8 +50,8 @@ impl PreparedStart {
         let start = &self.start;
         let id = start.key.run.as_str();
         db.prepare_cached(
-            "INSERT INTO run (namespace, id, id_from_end, agent, definition, inputs, started_at)
-             VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO run (namespace, id, id_from_end, agent, definition, inputs, started_at, root)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         )?
         .execute(params![
             start.key.namespace,
@@ -61,6 +61,7 @@ impl PreparedStart {
             start.definition.as_bytes(),
             start.inputs.as_bytes(),
             start.transition.checkpoint.started_at.as_micros(),
+            start.transition.checkpoint.lineage.last().map(|root| root.run.as_str()),
         ])?;
         Ok(RunRef { key: Arc::new(start.key.clone()), number: db.last_insert_rowid() })
     }
