@@ -102,6 +102,20 @@ pub enum Command {
     /// Make a new run that begins with the state of another, as it is or as it was after a step.
     #[command(after_help = "Example: lodestep fork 7k2m --at 9 -i topic=\"another one\"")]
     Fork(ForkArgs),
+    /// Write a run to one file: journal, values, artifacts, definition, inbox.
+    #[command(after_help = "Example: lodestep export 7k2m run.lodestep")]
+    Export {
+        /// The end of the run's id.
+        run: String,
+        /// The file; it is not there yet.
+        file: PathBuf,
+    },
+    /// Take in a run from a file; one that is not over is held until you release it.
+    #[command(after_help = "Example: lodestep import run.lodestep")]
+    Import {
+        /// The file.
+        file: PathBuf,
+    },
     /// Print a run's events.
     #[command(after_help = "Example: lodestep log 7k2m --from 20")]
     Log {

@@ -76,3 +76,33 @@ fn frk_01_a_fork_asks_before_it_does_what_its_origin_did() {
     assert_eq!(world.read("paid"), "{\"cents\":10}", "it was paid again");
     world.lodestep(&["verify"]).exits(0);
 }
+
+#[test]
+fn a_run_is_carried_to_another_store_and_held_there() {
+    let (here, there) = (World::new(), World::new());
+    let policy = "\n[[policy]]\ntools = [\"pay\"]\ndecide = \"ask\"\n";
+    let tables = PAY.split("[[policy]]").next().expect("a tool").to_owned() + policy;
+    let replies = json!([
+        { "calls": [{ "name": "pay", "arguments": { "cents": 10 } }] },
+        { "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] },
+    ]);
+    let agent = here.agent(&tables, &replies);
+    here.lodestep(&["run", agent.to_str().expect("a path")]).exits(3);
+    let run = here.run_id();
+    let file = here.path().join("run.lodestep");
+    let file = file.to_str().expect("a path");
+    here.lodestep(&["export", &run, file]).exits(0);
+    let twice = here.lodestep(&["export", &run, file]).exits(1);
+    assert!(twice.err.contains("bundle.unwritable"), "{twice:?}");
+    let here_again = here.lodestep(&["import", file]).exits(1);
+    assert!(here_again.err.contains("run.id_taken"), "{here_again:?}");
+    let said = there.lodestep(&["import", file]).exits(0);
+    assert!(said.out.contains("it is held") && said.out.contains("release"), "{said:?}");
+    let listed = there.json(&["ls"]);
+    assert_eq!((&listed[0]["status"], &listed[0]["why"]), (&json!("quarantined"), &json!("imported")));
+    there.lodestep(&["verify"]).exits(0);
+    let damaged = std::fs::read(file).expect("read");
+    std::fs::write(here.path().join("cut"), &damaged[..damaged.len() - 9]).expect("written");
+    let cut = World::new().lodestep(&["import", here.path().join("cut").to_str().expect("a path")]).exits(1);
+    assert!(cut.err.contains("bundle.altered"), "{cut:?}");
+}

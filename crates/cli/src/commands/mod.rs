@@ -1,6 +1,7 @@
 //! One file a command; this one hands over to them.
 
 mod artifacts;
+mod bundle;
 mod cancel;
 mod context;
 mod diff;
@@ -38,6 +39,8 @@ pub async fn run(app: &App, command: Command) -> Result<u8> {
         Command::Context { run, at, decision } => context::context(app, &run, at, decision).await,
         Command::Diff { run, other, from, to } => diff::diff(app, &run, other.as_deref(), from, to).await,
         Command::Fork(args) => fork::fork(app, args).await,
+        Command::Export { run, file } => bundle::export(app, &run, &file).await,
+        Command::Import { file } => bundle::import(app, &file).await,
         Command::Log { run, from, limit } => log::log(app, &run, from, limit).await,
         Command::Approve { requests, reuse: true, .. } => words::reuse(app, &requests).await,
         Command::Approve { requests, edit, .. } => words::approve(app, &requests, edit).await,

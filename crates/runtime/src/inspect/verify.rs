@@ -182,7 +182,7 @@ impl Refolded {
 }
 
 /// Values that a transition brings. The raw reply is left out: it is evidence, and may be emptied.
-fn named_by(event: &Event) -> Vec<ValueRef> {
+pub(crate) fn named_by(event: &Event) -> Vec<ValueRef> {
     match event {
         Event::RunStarted(event) => vec![event.definition, event.inputs],
         Event::RunForked(event) => inherited(&event.state)
@@ -221,7 +221,7 @@ fn named_by(event: &Event) -> Vec<ValueRef> {
 }
 
 /// Does this event name a value that stands with an earlier transition?
-fn repeats(event: &Event, value: &ValueRef) -> bool {
+pub(crate) fn repeats(event: &Event, value: &ValueRef) -> bool {
     match event {
         Event::ActionFinished(event) => {
             event.by == lodestep_core::event::SettledBy::SameEffect && event.result.digest == value.digest

@@ -127,6 +127,10 @@ impl Store for MemoryStore {
         self.change(|state| state.start(start, self.now()))
     }
 
+    fn adopt(&self, adopt: Adopt) -> StoreFuture<'_, RunRef> {
+        self.change(|state| state.adopt(adopt))
+    }
+
     fn claim<'a>(&'a self, worker: &'a WorkerId, want: Want) -> StoreFuture<'a, Vec<Claim>> {
         self.later(move |state| state.claim(worker, &want, self.now(), self.clock.boot_us()))
     }

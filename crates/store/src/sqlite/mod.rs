@@ -14,6 +14,7 @@
 //! - `watch`: hints from other processes.
 //! - `row`, `pack`, `failure`: columns, packed columns, errors.
 
+mod adopt;
 mod beside;
 mod commit;
 mod failure;
@@ -315,6 +316,13 @@ impl Store for SqliteStore {
             self.values.take_large(&mut start.transition)?;
             let (prepared, clock) = (Box::new(PreparedStart::new(start)), Arc::clone(&self.clock));
             self.change(move |db| prepared.apply(db, clock.wall())).await
+        })
+    }
+
+    fn adopt(&self, adopt: Adopt) -> StoreFuture<'_, RunRef> {
+        Box::pin(async move {
+            let (adopt, clock) = (Box::new(adopt), Arc::clone(&self.clock));
+            self.change(move |db| adopt::adopt(db, &adopt, clock.wall())).await
         })
     }
 
