@@ -3,6 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use lodestep::process::Demand;
+
+use crate::bulk::Bulk;
+use crate::select::Selection;
 
 /// A durable execution runtime for AI agents.
 #[derive(Parser)]
@@ -17,8 +21,19 @@ pub struct Cli {
     /// Who says it, for approvals and other words to a run.
     #[arg(long, global = true, env = "LODESTEP_USER", value_name = "NAME")]
     pub by: Option<String>,
+    /// Whether tools start on a machine that can't keep them from the store's files: best-effort or required.
+    #[arg(long, global = true, env = "LODESTEP_CAGE", value_name = "DEMAND", default_value = "best-effort", value_parser = demand)]
+    pub cage: Demand,
     #[command(subcommand)]
     pub command: Command,
+}
+
+fn demand(text: &str) -> Result<Demand, String> {
+    match text {
+        "best-effort" => Ok(Demand::BestEffort),
+        "required" => Ok(Demand::Required),
+        _ => Err("it is `best-effort` or `required`".to_owned()),
+    }
 }
 
 /// The commands.
@@ -29,7 +44,7 @@ pub enum Command {
     /// Exits 0 completed, 1 failed, 3 waiting, 4 cancelled, 5 in doubt, 6 stopped, 2 for an error in the file.
     #[command(after_help = "Example: lodestep run agent.toml -i topic=\"why async Rust needs Pin\"")]
     Run(RunArgs),
-    /// Let a run go on: the only unfinished one, or one by its id.
+    /// Let a run go on: the only unfinished one, or one by its id. With filters: tell stopped runs to go on.
     #[command(after_help = "Example: lodestep resume 7k2m")]
     Resume {
         /// The end of the run's id.
@@ -37,6 +52,8 @@ pub enum Command {
         /// Every unfinished run.
         #[arg(long, conflicts_with = "run")]
         all: bool,
+        #[command(flatten)]
+        bulk: Bulk,
         /// Wait so long after each step, to watch it.
         #[arg(long, value_name = "DURATION", value_parser = duration)]
         pace: Option<std::time::Duration>,
@@ -54,12 +71,17 @@ pub enum Command {
     /// List runs: what needs you first.
     #[command(after_help = "Example: lodestep ls --status waiting")]
     Ls {
-        /// Only this status: running, ready, waiting, stopped, in-doubt, quarantined, completed, failed, cancelled.
+        #[command(flatten)]
+        selection: Selection,
+        /// At most so many of each group; of the others there is a count.
         #[arg(long)]
-        status: Vec<String>,
-        /// Only this agent's runs.
-        #[arg(long)]
-        agent: Option<String>,
+        limit: Option<usize>,
+    },
+    /// List what waits for people, a line each, with the command that settles it.
+    #[command(after_help = "Example: lodestep todo --label team=billing")]
+    Todo {
+        #[command(flatten)]
+        selection: Selection,
         /// At most so many.
         #[arg(long, default_value_t = 100)]
         limit: usize,
@@ -128,11 +150,11 @@ pub enum Command {
         #[arg(long, default_value_t = 1000)]
         limit: usize,
     },
-    /// Approve requests by their names.
+    /// Approve requests by their names, or those that filters choose.
     #[command(after_help = "Example: lodestep approve a7f3 09bc")]
     Approve {
         /// The start of a request's name; each request once.
-        #[arg(required = true, value_name = "REQUEST")]
+        #[arg(value_name = "REQUEST")]
         requests: Vec<String>,
         /// Other arguments for one request, a JSON object: your own action in place of the proposed one.
         #[arg(long, value_name = "JSON")]
@@ -140,16 +162,20 @@ pub enum Command {
         /// Take the outcome of the equal effect that the request shows; nothing is done again.
         #[arg(long, conflicts_with = "edit")]
         reuse: bool,
+        #[command(flatten)]
+        bulk: Bulk,
     },
-    /// Deny requests by their names.
+    /// Deny requests by their names, or those that filters choose.
     #[command(after_help = "Example: lodestep deny a7f3 --reason \"not yet\"")]
     Deny {
         /// The start of a request's name; each request once.
-        #[arg(required = true, value_name = "REQUEST")]
+        #[arg(value_name = "REQUEST")]
         requests: Vec<String>,
         /// What the model is told.
         #[arg(long, default_value = "")]
         reason: String,
+        #[command(flatten)]
+        bulk: Bulk,
     },
     /// Answer a question by its request's name.
     #[command(after_help = "Example: lodestep answer a7f3 \"the second one\"")]
@@ -185,20 +211,24 @@ pub enum Command {
         /// The end of the run's id; every run without it.
         run: Option<String>,
     },
-    /// Cancel a run: nothing is sent from then on.
+    /// Cancel a run, or those that filters choose: nothing is sent from then on.
     #[command(after_help = "Example: lodestep cancel 7k2m --reason \"wrong topic\"")]
     Cancel {
         /// The end of the run's id.
-        run: String,
+        run: Option<String>,
         /// Why.
         #[arg(long, default_value = "")]
         reason: String,
+        #[command(flatten)]
+        bulk: Bulk,
     },
-    /// Let a quarantined run go on.
+    /// Let a quarantined run go on, or those that filters choose.
     #[command(after_help = "Example: lodestep release 7k2m")]
     Release {
         /// The end of the run's id.
-        run: String,
+        run: Option<String>,
+        #[command(flatten)]
+        bulk: Bulk,
     },
 }
 
@@ -213,6 +243,9 @@ pub struct RunArgs {
     /// The run's id: the same id and inputs return the existing run.
     #[arg(long)]
     pub id: Option<String>,
+    /// A label to find the run by, name=value.
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = name_value)]
+    pub labels: Vec<(String, String)>,
     /// Start another run even if an unfinished one of the same agent and inputs exists.
     #[arg(long, conflicts_with = "id")]
     pub new: bool,
@@ -274,9 +307,10 @@ pub struct TestArgs {
 #[command(group = clap::ArgGroup::new("became").required(true).args(["happened", "retry", "abandon"]))]
 pub struct ResolveArgs {
     /// The end of the run's id.
-    pub run: String,
+    #[arg(requires = "action")]
+    pub run: Option<String>,
     /// The action's number.
-    pub action: u32,
+    pub action: Option<u32>,
     /// It happened; this is its result.
     #[arg(long, value_name = "RESULT", num_args = 0..=1, default_missing_value = "")]
     pub happened: Option<String>,
@@ -286,21 +320,27 @@ pub struct ResolveArgs {
     /// Give it up; the model is told that the outcome is unknown.
     #[arg(long, value_name = "REASON", num_args = 0..=1, default_missing_value = "")]
     pub abandon: Option<String>,
+    #[command(flatten)]
+    pub bulk: Bulk,
 }
 
-fn name_value(text: &str) -> Result<(String, String), String> {
+/// NAME=VALUE.
+pub fn name_value(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
 }
 
-fn duration(text: &str) -> Result<std::time::Duration, String> {
+/// 500ms, 2s, 1m, 2h, 7d.
+pub fn duration(text: &str) -> Result<std::time::Duration, String> {
     let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let number: u64 = text[..at].parse().map_err(|_| "write 500ms, 2s or 1m")?;
+    let number: u64 = text[..at].parse().map_err(|_| "write 500ms, 2s, 1m, 2h or 7d")?;
     let unit_ms = match &text[at..] {
         "ms" => 1,
         "s" => 1_000,
         "m" => 60_000,
-        _ => return Err("write 500ms, 2s or 1m".to_owned()),
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return Err("write 500ms, 2s, 1m, 2h or 7d".to_owned()),
     };
     Ok(std::time::Duration::from_millis(number.saturating_mul(unit_ms)))
 }

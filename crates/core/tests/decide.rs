@@ -404,6 +404,7 @@ fn the_same_thing_over_and_over_is_a_loop() {
             seen: Seen::Done,
             text: b"the same".to_vec(),
             artifact: None,
+            retry_after_ms: None,
         };
         bench.step(|draft, _| lodestep_core::rules::settle::settle(draft, attempt));
         bench.owed();

@@ -90,6 +90,7 @@ impl Runtime {
             by: fork.by.clone(),
             withdrawn: values.put(WITHDRAWN),
             left: values.put(LEFT),
+            labels: Some(origin.labels.clone()).filter(|labels| !labels.is_empty()),
         };
         let draft = Draft::fork(forked, values, self.store.now())?;
         let state = draft.checkpoint();

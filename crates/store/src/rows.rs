@@ -3,7 +3,7 @@
 use lodestep_core::checkpoint::Checkpoint;
 use lodestep_core::event::{Ending, Event, Gate, SettledBy};
 use lodestep_core::rules::standing::{Reason, Standing, Status};
-use lodestep_core::{Digest, Ordinal, Stored, Timestamp};
+use lodestep_core::{Digest, Labels, Ordinal, Stored, Timestamp, Transition};
 
 use crate::store::{ArtifactRow, EffectRow};
 
@@ -66,6 +66,20 @@ impl Rows {
             Event::RunEnded(ended) if ended.ending != Ending::Cancelled => self.yields_to_cancel = true,
             _ => {}
         }
+    }
+}
+
+/// The labels that a run's first transition gives it.
+pub fn labels_of(first: &Transition) -> Labels {
+    labels_in(&first.events)
+}
+
+/// The same, from the first transition's events.
+pub fn labels_in(events: &[Event]) -> Labels {
+    match events.first() {
+        Some(Event::RunStarted(started)) => started.labels.clone().unwrap_or_default(),
+        Some(Event::RunForked(forked)) => forked.labels.clone().unwrap_or_default(),
+        _ => Labels::new(),
     }
 }
 

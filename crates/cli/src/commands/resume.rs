@@ -10,7 +10,9 @@ use lodestep::core::{Error, Result};
 use lodestep::store::{Filter, RunRow};
 
 use crate::app::App;
+use crate::bulk::Bulk;
 use crate::commands::run::{as_process, exit_code, follow};
+use crate::select;
 use crate::text::short_id;
 
 /// Goes on with one run, or with all.
@@ -43,9 +45,15 @@ pub async fn resume(app: &App, run: Option<String>, all: bool, pace: Option<Dura
     }
 }
 
+/// Tells the stopped runs that filters choose to go on; whichever worker is there advances them.
+pub async fn resume_many(app: &App, named: bool, bulk: &Bulk) -> Result<u8> {
+    select::either(named, &bulk.selection, "run")?;
+    let runtime = app.open(false)?;
+    bulk.say_to_runs(app, &runtime, "resume", &[Status::Stopped], || Word::Resume, "resumed").await
+}
+
 async fn unfinished(runtime: &Runtime) -> Result<Vec<RunRow>> {
-    let statuses = Status::ALL.into_iter().filter(|status| !status.is_terminal()).collect();
-    let filter = Filter { statuses, agent: None, limit: Some(1_000) };
+    let filter = Filter { statuses: select::unfinished(), limit: Some(1_000), ..Filter::default() };
     runtime.store().list(DEFAULT_NAMESPACE, &filter).await
 }
 

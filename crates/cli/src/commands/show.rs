@@ -1,7 +1,11 @@
 //! `show`: a run's checkpoint, and what can be done now.
 
+use std::path::Path;
+
+use lodestep::Runtime;
 use lodestep::core::Result;
 use lodestep::core::checkpoint::{ActionState, How, Phase};
+use lodestep::core::definition::ToolKind;
 use lodestep::core::event::{Evidence, Gate, StopReason};
 use lodestep::core::reference::with_inputs;
 use lodestep::core::rules::completion::{Judge, judge};
@@ -25,8 +29,11 @@ pub async fn show(app: &App, run: &str, at: Option<u64>) -> Result<u8> {
         Some(at) => inspect::open_at(runtime.store(), &row, at).await?,
         None => inspect::open(runtime.store(), &row.run.key).await?,
     };
+    let uncaged = uncaged(&runtime, &opened).await;
     if app.json {
-        app.print(&format!("{}\n", as_json(&opened)));
+        let mut shown = as_json(&opened);
+        shown["uncaged"] = json!(uncaged);
+        app.print(&format!("{shown}\n"));
         return Ok(0);
     }
     let mut text = at.map_or_else(|| heading(&opened), |at| heading_at(&opened, at));
@@ -44,12 +51,25 @@ pub async fn show(app: &App, run: &str, at: Option<u64>) -> Result<u8> {
         section(&mut text, "requests", &people::hints(app, &opened));
         section(&mut text, "unknown outcomes", &people::doubts(app, &opened));
     }
+    section(&mut text, "tools are not kept from the store here", &line(uncaged.as_deref().unwrap_or_default(), 600));
     text.push_str(&format!("\nstep {}  head {}\n", opened.checkpoint.seq, opened.checkpoint.head));
     if at.is_none() {
         text.push_str(&acts(app, &opened));
     }
     app.print(&text);
     Ok(0)
+}
+
+/// Why programs of a run that is not over would not be kept from the store on this machine.
+async fn uncaged(runtime: &Runtime, opened: &Opened) -> Option<String> {
+    if opened.standing.status.is_terminal() {
+        return None;
+    }
+    let folder = opened.definition.iter().flat_map(|definition| &definition.tools).find_map(|tool| match &tool.kind {
+        ToolKind::Command { folder, .. } => Some(folder),
+        _ => None,
+    });
+    runtime.cage_fault(Path::new(folder?)).await
 }
 
 fn section(text: &mut String, title: &str, body: &str) {

@@ -6,6 +6,7 @@ use crate::checkpoint::Checkpoint;
 use crate::definition::QuotaLimits;
 use crate::digest::Digest;
 use crate::ids::{Ordinal, RunId};
+use crate::label::Labels;
 use crate::value::ValueRef;
 
 /// Where a fork left the run that it was made from.
@@ -49,6 +50,9 @@ pub struct RunForked {
     /// What is told of actions that may have been sent: the origin has them, and will know what came of them.
     #[n(7)]
     pub left: ValueRef,
+    /// The origin's labels.
+    #[n(8)]
+    pub labels: Option<Labels>,
 }
 
 /// See [`Event::QuotaGiven`](super::Event::QuotaGiven).

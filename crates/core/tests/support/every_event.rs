@@ -92,6 +92,7 @@ fn run_started(it: About) -> [Event; 1] {
         limits: Limits::default(),
         quota: QuotaLimits { usd_micro: Some(9), deadline_ms: Some(8), ..QuotaLimits::default() },
         milestones: vec![PlannedMilestone { id: "m".to_owned(), requires_action: Some("keyed".to_owned()) }],
+        labels: None,
     })]
 }
 
@@ -187,6 +188,7 @@ fn forks(it: About) -> [Event; 2] {
             by: by.clone(),
             withdrawn: it.value,
             left: it.value,
+            labels: None,
         }),
         Event::QuotaGiven(QuotaGiven { to: run, amounts, by }),
     ]

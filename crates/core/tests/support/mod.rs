@@ -39,6 +39,7 @@ pub fn tool(name: &str, class: Class) -> ToolDefinition {
         key_valid_for_ms: 3_600_000,
         settles_after_ms: 30_000,
         same_by: None,
+        output: None,
     }
 }
 
@@ -128,6 +129,7 @@ pub fn started(definition: &Definition, values: &mut Values) -> RunStarted {
         limits: definition.limits,
         quota: definition.quota,
         milestones: milestones.map(planned).collect(),
+        labels: None,
     }
 }
 
@@ -288,7 +290,7 @@ impl Bench {
 
     pub fn seen_of(&mut self, ordinal: u32, attempt: u32, seen: Seen) -> Vec<Event> {
         let text = format!("saw {seen:?} of {ordinal}.{attempt}").into_bytes();
-        let attempt = Attempt { ordinal: Ordinal(ordinal), attempt, seen, text, artifact: None };
+        let attempt = Attempt { ordinal: Ordinal(ordinal), attempt, seen, text, artifact: None, retry_after_ms: None };
         self.step(|draft, _| settle(draft, attempt))
     }
 

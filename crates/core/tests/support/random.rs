@@ -167,6 +167,7 @@ pub fn perform(bench: &mut Bench, chance: &mut Chance) -> Vec<Event> {
                 LookedUp::Done(text.clone().into_bytes()),
                 LookedUp::Absent,
                 LookedUp::Running,
+                LookedUp::NoAnswer(text.clone()),
                 LookedUp::Unknown(text),
             ];
             let said = chance.pick(&said).clone();
@@ -188,7 +189,8 @@ pub fn perform(bench: &mut Bench, chance: &mut Chance) -> Vec<Event> {
     let seen = *chance.pick(&sights);
     let artifact = chance.one_in(5).then(|| artifact(bench, chance));
     let text = if chance.one_in(6) { nasty(chance) } else { "fine".to_owned() };
-    let ended = Attempt { ordinal, attempt, seen, text: text.into_bytes(), artifact };
+    let retry_after_ms = chance.one_in(5).then_some(90_000);
+    let ended = Attempt { ordinal, attempt, seen, text: text.into_bytes(), artifact, retry_after_ms };
     bench.step(|draft, _| settle(draft, ended))
 }
 

@@ -1,4 +1,6 @@
-//! A tool that is a program: how it is started, what it does to the world, and how long what holds.
+//! A tool of the file's own, a program or an HTTP request: what it does to the world, and how long what holds.
+//!
+//! How a program is started is read here, how a request is made in `http`.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +11,10 @@ use serde_json::Value;
 use super::duration::{DAY_MS, LONGEST_MS};
 use super::names::{instead, is_variable, shown};
 use super::reader::Item;
-use super::references::{Allowed, needed};
-use super::schema;
+use super::references::{Allowed, note};
 use super::table::Table;
 use super::tools::{ATTEMPTS, Ground, KEY_VALID_FOR_MS, TIMEOUT_MS};
+use super::{http, schema};
 
 /// What the runtime itself sets in a tool's environment begins with this.
 const OWN_VARIABLES: &str = "LODESTEP_";
@@ -50,8 +52,10 @@ pub(super) fn class(item: &Item<'_>) -> Option<Class> {
 }
 
 /// Every key of a tool's table.
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 16] = [
     "command",
+    "http",
+    "sql",
     "description",
     "input",
     "class",
@@ -62,11 +66,12 @@ const KEYS: [&str; 13] = [
     "lookup",
     "env",
     "same_by",
+    "output",
     "root",
     "builtin",
 ];
 
-/// Asks for every key of a program, so that a table that says neither `builtin` nor `command` is closed without noise.
+/// Asks for every key of a tool, so that a table that doesn't say how it is performed is closed without noise.
 pub(super) fn read_all(table: &Table<'_>) {
     for key in KEYS {
         table.get(key);
@@ -78,18 +83,18 @@ pub(super) fn is_misspelt(table: &Table<'_>) -> bool {
     table.has_misspelt("command", &KEYS)
 }
 
-/// Reads the table of a program.
+/// Reads the table of a program or a request.
 pub(super) fn tool(name: &str, table: &Table<'_>, ground: &Ground<'_>, secrets: &mut Vec<String>) -> ToolDefinition {
-    let inputs = Allowed::Inputs(ground.inputs);
-    let argv = table.get("command").and_then(|item| item.argv(&inputs));
     let description = table.need("description", "description = \"Publish the finished report.\"");
     let description = description.and_then(|item| item.said(&Allowed::Nothing));
     let class = table.get("class").map_or(Some(Class::Unsafe), |item| class(&item));
     let input = table.need("input", "input = { type = \"object\", properties = { … } }");
     let schema = input.and_then(|item| schema::input(&item, class));
     let timeout_ms = time(table, "timeout", DAY_MS).unwrap_or(TIMEOUT_MS);
-    let attempts = table.get("attempts").and_then(|item| item.whole(1..=100));
-    let lookup = lookup(table, class, &inputs);
+    let kind = match table.has("http") {
+        true => http::kind(table, &http::About { class, schema: schema.as_ref(), ground }, secrets),
+        false => program(table, class, ground, secrets),
+    };
     ToolDefinition {
         name: name.to_owned(),
         group: name.to_owned(),
@@ -97,21 +102,33 @@ pub(super) fn tool(name: &str, table: &Table<'_>, ground: &Ground<'_>, secrets: 
         same_by: same_by(table, class, schema.as_ref()),
         input: schema.unwrap_or_default(),
         class: class.unwrap_or(Class::Unsafe),
-        kind: ToolKind::Command {
-            argv: argv.unwrap_or_default(),
-            lookup,
-            env: table.get("env").map(|item| environment(&item, secrets)).unwrap_or_default(),
-            folder: ground.folder.to_string_lossy().into_owned(),
-        },
+        kind,
         timeout_ms,
-        max_attempts: attempts.and_then(|attempts| u32::try_from(attempts).ok()).unwrap_or(ATTEMPTS),
+        max_attempts: attempts(table),
         key_valid_for_ms: key_valid_for(table, class).unwrap_or(KEY_VALID_FOR_MS),
         settles_after_ms: time(table, "settles_after", LONGEST_MS).unwrap_or(timeout_ms),
+        output: table.get("output").and_then(|item| schema::output(&item)),
     }
 }
 
-fn time(table: &Table<'_>, key: &'static str, most_ms: u64) -> Option<u64> {
+fn program(table: &Table<'_>, class: Option<Class>, ground: &Ground<'_>, secrets: &mut Vec<String>) -> ToolKind {
+    let inputs = Allowed::Inputs(ground.inputs);
+    ToolKind::Command {
+        argv: table.get("command").and_then(|item| item.argv(&inputs)).unwrap_or_default(),
+        lookup: lookup(table, class, &inputs),
+        env: table.get("env").map(|item| environment(&item, secrets)).unwrap_or_default(),
+        folder: ground.folder.to_string_lossy().into_owned(),
+    }
+}
+
+pub(super) fn time(table: &Table<'_>, key: &'static str, most_ms: u64) -> Option<u64> {
     table.get(key).and_then(|item| item.duration(1..=most_ms))
+}
+
+/// How often the runtime tries by itself.
+pub(super) fn attempts(table: &Table<'_>) -> u32 {
+    let attempts = table.get("attempts").and_then(|item| item.whole(1..=100));
+    attempts.and_then(|attempts| u32::try_from(attempts).ok()).unwrap_or(ATTEMPTS)
 }
 
 /// A lookup belongs to a checkable tool, and to no other.
@@ -141,7 +158,7 @@ fn key_valid_for(table: &Table<'_>, class: Option<Class>) -> Option<u64> {
     item.duration(1..=LONGEST_MS)
 }
 
-fn same_by(table: &Table<'_>, class: Option<Class>, schema: Option<&Value>) -> Option<Vec<String>> {
+pub(super) fn same_by(table: &Table<'_>, class: Option<Class>, schema: Option<&Value>) -> Option<Vec<String>> {
     let item = table.get("same_by")?;
     if let Some(class) = class.filter(|class| class.is_repeatable()) {
         item.fault(
@@ -190,11 +207,7 @@ fn environment(item: &Item<'_>, secrets: &mut Vec<String>) -> BTreeMap<String, S
             );
         }
         let Some(text) = item.text_with(&Allowed::Environment) else { continue };
-        for secret in needed(&text) {
-            if !secrets.contains(&secret) {
-                secrets.push(secret);
-            }
-        }
+        note(secrets, &text);
         environment.insert((*name).to_owned(), text);
     }
     environment

@@ -1,4 +1,4 @@
-//! `[tools.NAME]`: the built-in ones and programs, in the order of the file.
+//! `[tools.NAME]`: the built-in ones, programs, requests and statements, in the order of the file.
 
 use std::path::Path;
 
@@ -7,7 +7,6 @@ use lodestep_core::effect::Class;
 use lodestep_core::reference::{Piece, pieces};
 use serde_json::{Value, json};
 
-use super::command;
 use super::duration::{DAY_MS, SECOND_MS};
 use super::inputs::{InputKind, InputSpec, absolute};
 use super::names::{is_tool_name, shown};
@@ -15,6 +14,7 @@ use super::reader::Item;
 use super::references::Allowed;
 use super::state_tools::ARTIFACTS;
 use super::table::Table;
+use super::{command, sql};
 
 /// How long an attempt may take unless the file says.
 pub(super) const TIMEOUT_MS: u64 = 60 * SECOND_MS;
@@ -70,28 +70,29 @@ fn collision(tool: &ToolDefinition, earlier: &[ToolDefinition], always: &[ToolDe
 }
 
 fn tool(name: &str, item: &Item<'_>, ground: &Ground<'_>, secrets: &mut Vec<String>) -> Vec<ToolDefinition> {
-    let Some(table) = item.table("tool", "a table: [tools.NAME] with `builtin` or `command`") else {
+    let Some(table) = item.table("tool", "a table: [tools.NAME] with `builtin`, `command`, `http` or `sql`") else {
         return Vec::new();
     };
-    let tools = match (table.get("builtin"), table.has("command")) {
-        (Some(builtin), false) => builtin_tools(name, &builtin, &table, ground),
-        (Some(builtin), true) => {
-            builtin.fault(format!("[{}] has both `builtin` and `command`", table.name), "keep one of them");
+    let ways: Vec<&str> = ["builtin", "command", "http", "sql"].into_iter().filter(|way| table.has(way)).collect();
+    let tools = match ways.as_slice() {
+        ["builtin"] => table.get("builtin").map(|item| builtin_tools(name, &item, &table, ground)).unwrap_or_default(),
+        ["sql"] => table.get("sql").map(|item| sql::tool(name, &item, &table, ground)).into_iter().collect(),
+        [_] => vec![command::tool(name, &table, ground, secrets)],
+        [one, other, ..] => {
+            let what = format!("[{}] has both `{one}` and `{other}`", table.name);
+            let place = table.entries().iter().find(|(key, _)| key == one).map_or(item, |(_, item)| item);
+            place.fault(what, "keep one of them");
             return Vec::new();
         }
-        // A way that a later version has is named as such when the table is closed.
-        (None, false) if table.has("http") || table.has("sql") => {
-            command::read_all(&table);
-            Vec::new()
-        }
-        (None, false) if command::is_misspelt(&table) => vec![command::tool(name, &table, ground, secrets)],
-        (None, false) => {
-            let mend = "add `builtin = \"documents\"`, `builtin = \"file\"` or `command = [\"sh\", \"tool.sh\"]`";
+        [] if command::is_misspelt(&table) => vec![command::tool(name, &table, ground, secrets)],
+        [] => {
+            let mend = "add `builtin = \"documents\"`, `builtin = \"file\"`, `command = [\"sh\", \"tool.sh\"]`, \
+                        `http = { method = \"POST\", url = \"https://…\" }` or \
+                        `sql = { database = \"shop.db\", statement = \"…\" }`";
             item.fault(format!("[{}] doesn't say how it is performed", table.name), mend);
             command::read_all(&table);
             Vec::new()
         }
-        (None, true) => vec![command::tool(name, &table, ground, secrets)],
     };
     table.close();
     tools
@@ -117,6 +118,7 @@ fn builtin_tools(name: &str, item: &Item<'_>, table: &Table<'_>, ground: &Ground
         key_valid_for_ms: KEY_VALID_FOR_MS,
         settles_after_ms: TIMEOUT_MS,
         same_by: None,
+        output: None,
     };
     let tools = match which {
         Some("documents") => documents(made),
@@ -163,7 +165,7 @@ fn documents(made: impl Fn(&str, &str, Class, Value) -> ToolDefinition) -> Vec<T
 }
 
 /// The root as an absolute path; a path input may begin it, any input may be a part of it.
-fn root(item: &Item<'_>, ground: &Ground<'_>, has_to_exist: bool) -> Option<String> {
+pub(super) fn root(item: &Item<'_>, ground: &Ground<'_>, has_to_exist: bool) -> Option<String> {
     let text = item.said(&Allowed::Inputs(ground.inputs))?;
     let pieces = pieces(&text).ok()?;
     let refers = pieces.iter().any(|piece| matches!(piece, Piece::Input(_)));

@@ -7,7 +7,8 @@ use lodestep_core::checkpoint::Phase;
 use lodestep_core::event::{Envelope, Event, StopReason};
 use lodestep_core::rules::inbox::Message;
 use lodestep_core::rules::quarantine::quarantine;
-use lodestep_core::{Digest, Draft, Error, INLINE_VALUE_BYTES, Result, ValueRef};
+use lodestep_core::{Digest, Draft, Error, INLINE_VALUE_BYTES, Labels, Result, ValueRef};
+use lodestep_store::rows::labels_in;
 use lodestep_store::{Adopt, JournalRow, Letter, Replay, RunRef};
 
 use super::{About, FORMAT, Item, Sent, Stored, altered, chained};
@@ -74,6 +75,7 @@ impl Runtime {
 #[derive(Default)]
 struct Arriving {
     replay: Replay,
+    labels: Labels,
     rows: Vec<JournalRow>,
     letters: Vec<Letter>,
     /// Large values that the transitions so far name and that were not read yet.
@@ -115,6 +117,9 @@ impl Arriving {
                 return Err(wrong("a value of it is missing"));
             }
         }
+        if seq == 1 {
+            self.labels = labels_in(&envelope.events);
+        }
         self.known.extend(named.iter().filter(|value| value.len > INLINE_VALUE_BYTES as u64).map(|value| value.digest));
         self.rows.push(JournalRow { seq, envelope: stored.envelope, values, transcript: None });
         Ok(())
@@ -146,7 +151,14 @@ impl Arriving {
             return Err(altered(format!("it ends with transition {}, and says that it ends otherwise", state.seq)));
         }
         let epoch = self.replay.epoch;
-        let mut adopt = Adopt { rows: self.rows, state, epoch, tables: self.replay.tables, letters: self.letters };
+        let mut adopt = Adopt {
+            rows: self.rows,
+            state,
+            epoch,
+            tables: self.replay.tables,
+            labels: self.labels,
+            letters: self.letters,
+        };
         match adopt.state.phase {
             Phase::Ended { .. } => return Ok((adopt, false)),
             Phase::Cancelling { .. } => {

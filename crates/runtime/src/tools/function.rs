@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use lodestep_core::effect::Seen;
+use lodestep_core::rules::settle::LookedUp;
 use serde_json::Value;
 
 use crate::tools::Sight;
@@ -41,11 +42,16 @@ pub enum ToolError {
 }
 
 type ToolFuture = Pin<Box<dyn Future<Output = Result<Vec<u8>, ToolError>> + Send>>;
+type LookupFuture = Pin<Box<dyn Future<Output = LookedUp> + Send>>;
+type Lookup = Arc<dyn Fn(ToolCall) -> LookupFuture + Send + Sync>;
 type Function = Arc<dyn Fn(ToolCall) -> ToolFuture + Send + Sync>;
 
 /// Functions by the name of their tool.
 #[derive(Clone, Default)]
-pub struct Functions(BTreeMap<String, Function>);
+pub struct Functions {
+    performed: BTreeMap<String, Function>,
+    lookups: BTreeMap<String, Lookup>,
+}
 
 impl Functions {
     /// Adds a function under a tool's name. It runs on the run's own task and must not block: what blocks or computes
@@ -56,15 +62,39 @@ impl Functions {
         Fut: Future<Output = Result<Vec<u8>, ToolError>> + Send + 'static,
     {
         let function: Function = Arc::new(move |call| Box::pin(function(call)));
-        self.0.insert(name.to_owned(), function);
+        self.performed.insert(name.to_owned(), function);
+    }
+
+    /// Adds a function with its lookup: the tool can then be of class checkable. The lookup gets the call whose outcome is
+    /// unknown, and says whether its effect happened. It is believed, and asked only once the definition's
+    /// `settles_after_ms` has passed since the last moment at which the call could have been sent.
+    pub fn add_checkable<F, Fut, L, Said>(&mut self, name: &str, function: F, lookup: L)
+    where
+        F: Fn(ToolCall) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Vec<u8>, ToolError>> + Send + 'static,
+        L: Fn(ToolCall) -> Said + Send + Sync + 'static,
+        Said: Future<Output = LookedUp> + Send + 'static,
+    {
+        self.add(name, function);
+        let lookup: Lookup = Arc::new(move |call| Box::pin(lookup(call)));
+        self.lookups.insert(name.to_owned(), lookup);
+    }
+
+    /// Asks a function's lookup. A panic tells nothing.
+    pub(crate) async fn look_up(&self, name: &str, call: ToolCall) -> LookedUp {
+        let Some(lookup) = self.lookups.get(name) else {
+            return LookedUp::Unknown(format!("the program has no lookup for `{name}`"));
+        };
+        let said = AssertUnwindSafe(async { lookup(call).await }).catch_unwind().await;
+        said.unwrap_or_else(|_| LookedUp::Unknown(format!("the lookup of `{name}` panicked")))
     }
 
     /// Performs one attempt. A panic is not an outcome: what it did before is unknown.
     pub(crate) async fn perform(&self, name: &str, call: ToolCall) -> Sight {
-        let Some(function) = self.0.get(name) else {
+        let Some(function) = self.performed.get(name) else {
             return Sight::new(Seen::NotStarted, format!("the program has no function `{name}`"));
         };
-        let ended = AssertUnwindSafe(function(call)).catch_unwind().await;
+        let ended = AssertUnwindSafe(async { function(call).await }).catch_unwind().await;
         match ended {
             Ok(Ok(result)) => Sight::new(Seen::Done, result),
             Ok(Err(ToolError::NotSent(why))) => Sight::new(Seen::NotStarted, why),

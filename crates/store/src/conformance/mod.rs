@@ -69,6 +69,12 @@ impl From<Error> for Failed {
     }
 }
 
+impl From<&str> for Failed {
+    fn from(what: &str) -> Self {
+        Self(what.to_owned())
+    }
+}
+
 impl From<String> for Failed {
     fn from(what: String) -> Self {
         Self(what)
@@ -193,6 +199,7 @@ pub fn cases() -> Vec<Case> {
         listing:
             runs_are_listed_newest_first,
             a_listing_shows_only_what_its_filter_names,
+            a_listing_goes_by_labels_and_by_when_a_run_began,
             a_run_is_found_by_the_end_of_its_id,
             requests_are_found_by_the_start_of_their_name;
         hint:

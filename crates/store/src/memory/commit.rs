@@ -1,12 +1,14 @@
 //! Starts and transitions.
 
+use std::sync::Arc;
+
 use lodestep_core::rules::standing::standing;
 use lodestep_core::{Result, Timestamp, Transition};
 
 use super::state::{Letter, Run, State};
 use crate::refusals;
 use crate::retention::superfluous;
-use crate::rows::{Head, Rows, Tables};
+use crate::rows::{Head, Rows, Tables, labels_of};
 use crate::store::{Adopt, Commit, Committed, JournalRow, RunRef, RunRow, StartRun, Started};
 
 impl State {
@@ -75,6 +77,7 @@ impl State {
             epoch: adopt.epoch,
             crashes: 0,
             started_at: state.started_at,
+            labels: adopt.labels,
             updated_at: head.updated_at,
             inbox: inbox.last().map_or(0, |letter| letter.position),
             hold: None,
@@ -122,7 +125,7 @@ impl State {
             run.let_go(commit.standing.due, now);
         }
         let committed = Committed { inbox: run.row.inbox };
-        self.append(&commit.run, commit.transition, commit.transcript, commit.snapshot)?;
+        self.append(&commit.run, Arc::unwrap_or_clone(commit.transition), commit.transcript, commit.snapshot)?;
         Ok(committed)
     }
 
@@ -159,6 +162,7 @@ fn first_row(start: &StartRun, run: RunRef, now: Timestamp) -> RunRow {
         agent: start.agent.clone(),
         definition: start.definition,
         inputs: start.inputs,
+        labels: labels_of(&start.transition),
         status: head.status,
         why: head.why,
         due: Some(now),

@@ -8,6 +8,7 @@ use rusqlite::{Connection, params};
 
 use super::failure::Done;
 use super::inbox::Outgoing;
+use super::label;
 use super::pack::pack_values;
 use super::row::{find_run, from_end, signed};
 use super::snapshot::{self, Snapshot};
@@ -22,8 +23,8 @@ pub(super) fn adopt(db: &Connection, adopt: &Adopt, now: Timestamp) -> Done<RunR
     let state = &adopt.state;
     let id = key.run.as_str();
     db.prepare_cached(
-        "INSERT INTO run (namespace, id, id_from_end, agent, definition, inputs, started_at, root)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO run (namespace, id, id_from_end, agent, definition, inputs, started_at, labels, root)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )?
     .execute(params![
         key.namespace,
@@ -33,9 +34,11 @@ pub(super) fn adopt(db: &Connection, adopt: &Adopt, now: Timestamp) -> Done<RunR
         state.definition.digest.as_bytes(),
         state.inputs.digest.as_bytes(),
         state.started_at.as_micros(),
+        label::to_text(&adopt.labels),
         state.lineage.last().map(|root| root.run.as_str()),
     ])?;
     let run = RunRef { key: Arc::new(key), number: db.last_insert_rowid() };
+    label::insert(db, &run, &adopt.labels)?;
     insert_head(db, adopt, &run)?;
     for row in &adopt.rows {
         let values = row.values.as_ref().map(|values| pack_values(values));

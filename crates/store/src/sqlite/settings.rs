@@ -10,7 +10,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 /// "Lode" in the header, so that `file` and this build know a store from another program's database.
-pub(super) const APPLICATION_ID: i32 = 0x4c6f_6465;
+pub const APPLICATION_ID: i32 = 0x4c6f_6465;
 
 /// Versions from 3.7.0 up to the one before this could damage a write-ahead log with several connections.
 pub(super) const OLDEST_SQLITE: i32 = 3_051_003;

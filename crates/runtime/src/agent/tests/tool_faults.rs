@@ -8,14 +8,8 @@ fn tools_are_checked() {
         (
             "[tools.x]",
             &[
-                r#"1:8: [tools.x] doesn't say how it is performed | add `builtin = "documents"`, `builtin = "file"` or `command = ["sh", "tool.sh"]`"#,
+                r#"1:8: [tools.x] doesn't say how it is performed | add `builtin = "documents"`, `builtin = "file"`, `command = ["sh", "tool.sh"]`, `http = { method = "POST", url = "https://…" }` or `sql = { database = "shop.db", statement = "…" }`"#,
             ],
-        ),
-        (
-            r#"[tools.x]
-http = { url = "https://x" }
-input = { type = "object" }"#,
-            &["2:1: `http` is not supported by this version | take it out"],
         ),
         (
             r#"[tools.x]
@@ -94,7 +88,7 @@ root = ".""#,
         (
             r#"[tools]
 x = "sh""#,
-            &["2:1: `tools.x` is a text | write a table: [tools.NAME] with `builtin` or `command`"],
+            &["2:1: `tools.x` is a text | write a table: [tools.NAME] with `builtin`, `command`, `http` or `sql`"],
         ),
     ]);
 }
@@ -137,6 +131,48 @@ dedupe = "x""#,
                 "5:1: `timout` is no key of [tools.x] | did you mean `timeout`?",
                 "6:1: `inputSchema` is not what it is called here | write `input`",
                 "7:1: `dedupe` is not supported by this version | take it out",
+            ],
+        ),
+        (
+            r#"[tools.x]
+description = "d"
+command = ["sh"]
+sql = { database = "d.db", statement = "SELECT 1" }
+input = { type = "object" }"#,
+            &["3:1: [tools.x] has both `command` and `sql` | keep one of them"],
+        ),
+        (
+            r#"[tools.x]
+description = "d"
+sql = { statment = "SELECT 1" }
+class = "keyed"
+lookup = ["sh"]
+input = { type = "object" }"#,
+            &[
+                r#"3:1: [tools.x.sql] has no `database` | add `database = "shop.db"`"#,
+                r#"3:1: [tools.x.sql] has no `statement` | add `statement = "SELECT …"`"#,
+                "3:9: `statment` is no key of [tools.x.sql] | did you mean `statement`?",
+                r#"4:1: `tools.x.class` can't be "keyed" | write one of checkable, read"#,
+                "5:1: `lookup` is no key of [tools.x] | the keys are sql, description, class, input, same_by, output, timeout, attempts",
+            ],
+        ),
+        (
+            r#"[tools.x]
+description = "d"
+sql = { database = "d.db", statement = "UPDATE t SET a = :amuont WHERE id = ?" }
+input = { type = "object", properties = { amount = { type = "integer" } } }
+[tools.y]
+description = "d"
+sql = { database = "d.db", statement = "UPDATE t SET a = :amuont" }
+input = { type = "object", properties = { amount = { type = "integer" } } }
+[tools.z]
+description = "d"
+sql = "SELECT 1"
+input = { type = "object" }"#,
+            &[
+                "3:28: `tools.x.sql.statement`: `?` is no parameter here; write `:name`, an argument's name | see the section on sql in docs/effects.md",
+                "7:58: `:amuont`: `input` has no property `amuont` | did you mean `amount`?",
+                "11:1: `tools.z.sql` is a text | write a table: { database = \"shop.db\", statement = \"INSERT INTO charge (invoice) VALUES (:invoice)\" }",
             ],
         ),
         (
@@ -282,7 +318,7 @@ properties = { a = { const = 9007199254740993 }, b = { default = nan }, c = { de
                 "6:22: `tools.x.input.properties.a.const`: 9007199254740993 can't be held exactly | stay within 2^53",
                 "6:56: `tools.x.input.properties.b.default`: nan is no number of JSON | write a finite number",
                 "6:79: `tools.x.input.properties.c.default` is a date | write the date in quotes; JSON has none",
-                r#"6:124: `${env:K}` can't stand here: its value would be pinned into the run's definition | only a tool's environment takes it: env = { K = "${env:K}" }"#,
+                r#"6:124: `${env:K}` can't stand here: its value would be pinned into the run's definition | a tool's environment takes it: env = { K = "${env:K}" }; so do url and headers of `http`"#,
             ],
         ),
     ];
