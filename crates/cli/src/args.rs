@@ -222,6 +222,42 @@ pub enum Command {
         #[command(flatten)]
         bulk: Bulk,
     },
+    /// Pause a run: nothing is begun from then on, what is under way ends, `resume` goes on.
+    #[command(after_help = "Example: lodestep pause 7k2m --reason \"wait for the numbers\"")]
+    Pause {
+        /// The end of the run's id.
+        run: String,
+        /// Why.
+        #[arg(long, default_value = "")]
+        reason: String,
+    },
+    /// Tell a run's model something: it is shown until a decision has seen it.
+    #[command(after_help = "Example: lodestep tell 7k2m \"the second source is wrong\"")]
+    Tell {
+        /// The end of the run's id.
+        run: String,
+        /// What.
+        text: String,
+        /// Counts once under this id, however often it is sent.
+        #[arg(long, value_name = "ID")]
+        id: Option<String>,
+    },
+    /// Send a signal to a run: a wait for it ends, and one that comes early is kept.
+    #[command(after_help = "Example: lodestep signal 7k2m paid '{\"cents\": 500}' --id delivery-4711")]
+    Signal {
+        /// The end of the run's id.
+        run: String,
+        /// The signal's name.
+        name: String,
+        /// What it carries, as JSON.
+        value: Option<String>,
+        /// Counts once under this id, however often it is sent.
+        #[arg(long, value_name = "ID")]
+        id: Option<String>,
+    },
+    /// Show or raise what a run may spend.
+    #[command(subcommand)]
+    Quota(QuotaCommand),
     /// Let a quarantined run go on, or those that filters choose.
     #[command(after_help = "Example: lodestep release 7k2m")]
     Release {
@@ -229,6 +265,30 @@ pub enum Command {
         run: Option<String>,
         #[command(flatten)]
         bulk: Bulk,
+    },
+}
+
+/// What can be done with quotas.
+#[derive(Subcommand)]
+pub enum QuotaCommand {
+    /// Show what a run has spent, holds back and has left.
+    #[command(after_help = "Example: lodestep quota show 7k2m")]
+    Show {
+        /// The end of the run's id.
+        run: String,
+    },
+    /// Raise a limit; `resume` lets a run go on that had stopped for it.
+    #[command(after_help = "Example: lodestep quota add 7k2m usd 2.50 --id ticket-4711")]
+    Add {
+        /// The end of the run's id.
+        run: String,
+        /// total_tokens, input_tokens, output_tokens, usd, model_calls, tool_calls, active_time or deadline.
+        quota: String,
+        /// A number, an amount of usd such as 2.50, or a time such as 90m or 2d.
+        amount: String,
+        /// Counts once under this id, however often it is sent.
+        #[arg(long, value_name = "ID")]
+        id: Option<String>,
     },
 }
 
@@ -275,7 +335,7 @@ pub struct ForkArgs {
     /// Another value of an input, name=value.
     #[arg(short, long = "input", value_name = "NAME=VALUE", value_parser = name_value)]
     pub input: Vec<(String, String)>,
-    /// How much of a quota it gets, as `show` names them; without it all that an ended run has left, else half.
+    /// How much of a quota it gets, such as model_calls=20; without it all that an ended run has left, else half.
     #[arg(long, value_name = "QUOTA=AMOUNT", value_parser = name_value)]
     pub grant: Vec<(String, String)>,
 }

@@ -12,16 +12,16 @@ use crate::definition::Limits;
 use crate::digest::Digest;
 use crate::effect::Class;
 use crate::error::{Error, Result};
-use crate::event::{DeniedBy, Ending, ErrorKind, Evidence, Gate, Origin, RefusalKind, SettledBy, StopReason};
+use crate::event::{DeniedBy, Ending, ErrorKind, Evidence, Gate, Origin, RefusalKind, Request, SettledBy, StopReason};
 use crate::ids::{Ordinal, RunId, RunKey};
-use crate::quota::{Amounts, Quotas};
+use crate::quota::{Amounts, Quotas, Remaining};
 use crate::time::Timestamp;
 use crate::value::Stored;
 
 mod records;
 mod values;
 
-pub use records::{ClosedRequest, Closing, ErrorEntry, Repeats};
+pub use records::{ClosedRequest, Closing, ErrorEntry, Guidance, Repeats, SeenElsewhere, Signal};
 
 /// The version of the fold: the same journal gives the same checkpoint bytes within a version.
 pub const FOLD_VERSION: u32 = 1;
@@ -34,6 +34,12 @@ pub const NOTES: usize = 128;
 
 /// How many decisions' texts a checkpoint keeps for the context.
 pub const RECENT_TEXTS: usize = 8;
+
+/// How many words of guidance wait at most for a decision that has seen them.
+pub const GUIDANCE: usize = 16;
+
+/// How many signals wait at most for someone who takes them.
+pub const SIGNALS: usize = 64;
 
 /// A run's state.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
@@ -128,6 +134,12 @@ pub struct Checkpoint {
     /// The last settled action and how often it came in a row.
     #[n(29)]
     pub repeats: Repeats,
+    /// What people told the model and no decision has seen, oldest first.
+    #[n(30)]
+    pub guidance: VecDeque<Guidance>,
+    /// Signals that no wait has taken, oldest first.
+    #[n(31)]
+    pub signals: VecDeque<Signal>,
     /// Of a fork: where it left its origin, where that one left its own, and so on.
     #[n(36)]
     pub lineage: Vec<Origin>,
@@ -344,26 +356,12 @@ pub struct Action {
     /// True once an attempt of it may have reached the world.
     #[n(19)]
     pub maybe_sent: bool,
-    /// Until when an approval covers the first intent.
+    /// The request that was approved; its expiry stops a first intent.
     #[n(20)]
-    pub approved_until: Option<Timestamp>,
+    pub approved: Option<Request>,
     /// An equal effect of another run of the lineage, which a person was shown.
     #[n(21)]
     pub elsewhere: Option<SeenElsewhere>,
-}
-
-/// An equal effect of another run of the lineage.
-#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
-pub struct SeenElsewhere {
-    /// The run.
-    #[n(0)]
-    pub run: RunId,
-    /// Its action.
-    #[n(1)]
-    pub ordinal: Ordinal,
-    /// The recorded outcome, if it was done there.
-    #[n(2)]
-    pub result: Option<Stored>,
 }
 
 /// What an action waits for.
@@ -545,6 +543,11 @@ impl Checkpoint {
     /// The run at the root of its lineage: itself, unless it is a fork.
     pub fn root(&self) -> &RunId {
         self.lineage.last().map_or(&self.run, |origin| &origin.run)
+    }
+
+    /// What is left of each limited quota at the journal's time.
+    pub fn remaining(&self) -> Vec<Remaining> {
+        self.quota.remaining(self.at.ms_since(self.started_at))
     }
 
     /// True once nothing can move the run any more but a late word on what was sent.

@@ -219,6 +219,10 @@ pub enum StateAct {
     OpenArtifact,
     /// Stop showing it.
     CloseArtifact,
+    /// Wait for a signal.
+    WaitForSignal,
+    /// Wait for a time.
+    Wait,
 }
 
 /// One rule of the policy.

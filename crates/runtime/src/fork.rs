@@ -9,6 +9,7 @@ use lodestep_core::definition::QuotaLimits;
 use lodestep_core::event::{Origin, RunForked};
 use lodestep_core::fold::fork::{FORK_DEPTH, inherited};
 use lodestep_core::json::canonical;
+use lodestep_core::quota::Remaining;
 use lodestep_core::rules::inbox::{Message, Verdict, Word};
 use lodestep_core::value::Values;
 use lodestep_core::{Draft, Error, INLINE_VALUE_BYTES, Result, RunId, RunKey, ValueRef};
@@ -175,7 +176,9 @@ fn share(origin: &Checkpoint, wished: &QuotaLimits) -> Result<QuotaLimits> {
     let mut amounts = QuotaLimits::default();
     let wishes = wished.amounts();
     for (name, wish) in wishes {
-        let left = origin.quota.remaining().into_iter().find(|row| row.quota == name).map(|row| row.left);
+        // The names of amounts say their unit.
+        let named = |row: &Remaining| name.trim_end_matches("_micro").trim_end_matches("_ms") == row.quota.as_str();
+        let left = origin.remaining().into_iter().find(named).map(|row| row.left);
         let Some(left) = left else {
             if wish.is_some() {
                 let what = format!("run {} has no limit of {name}", origin.run);

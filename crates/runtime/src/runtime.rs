@@ -148,8 +148,18 @@ impl Runtime {
     /// `run.not_found`, `message.too_large`, `message.inbox_full`.
     pub async fn send(&self, run: &RunKey, by: &str, word: Word) -> Result<Verdict> {
         let id = format!("{:032x}", (self.ids)());
+        self.send_as(run, &id, by, word).await
+    }
+
+    /// Says a word under an id of the sender's own: the same word under the same id counts once, however often it is
+    /// sent and wherever it comes in. Another word under it is refused.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::send`].
+    pub async fn send_as(&self, run: &RunKey, id: &str, by: &str, word: Word) -> Result<Verdict> {
         let message = Message { by: by.to_owned(), word };
-        self.store.send(run, &id, &message).await
+        self.store.send(run, id, &message).await
     }
 
     /// The one run that an id or the end of one names.

@@ -264,7 +264,7 @@ async fn frk_01_a_fork_spends_what_its_lineage_has_left() {
     let state = world.settle(&world.run).await;
     assert_eq!(state.quota.used.model_calls, 5);
     let limits = |state: &Checkpoint| (state.quota.limits.model_calls, state.quota.limits.tool_calls);
-    let left = |state: &Checkpoint| state.quota.remaining().iter().map(|row| row.left).collect::<Vec<_>>();
+    let left = |state: &Checkpoint| state.remaining().iter().map(|row| row.left).collect::<Vec<_>>();
     assert_eq!(left(&state), [15, 5]);
     // Half of it, as the origin goes on: the fork has used nothing of it.
     let fork = world.fork(&world.run, None, "fork").await.expect("forked");

@@ -373,7 +373,7 @@ pub trait Store: Send + Sync {
     /// # Errors
     ///
     /// Per transition: `lease.lost` when the epoch or the sequence number is not the run's any more,
-    /// `run.cancel_unread` when it holds an intent or the run's own end, and a cancel is unread. Nothing of that one is stored.
+    /// `run.cancel_unread` when it holds an intent or the run's own end, and a cancel or pause is unread. Nothing of that one is stored.
     fn commit(&self, batch: Vec<Commit>) -> Pin<Box<dyn Future<Output = Vec<Result<Committed>>> + Send + '_>>;
 
     /// Gives a claim back without a transition; the run is due at `due`, or at once when something is unread.

@@ -45,8 +45,8 @@ fn as_text(app: &App, state: &Checkpoint, existed: bool) -> String {
     for (ordinal, tool, word) in not_taken_along(state) {
         text.push_str(&format!("  action {ordinal} ({}) {word}\n", line(&tool, 64)));
     }
-    for row in state.quota.remaining() {
-        text.push_str(&format!("  {}: {} to spend\n", row.quota, row.left));
+    for row in state.remaining() {
+        text.push_str(&format!("  {}: {} to spend\n", row.quota.as_str(), row.quota.shown(row.left)));
     }
     let id = short_id(state.run.as_str(), &[]);
     text.push_str(&format!(

@@ -9,9 +9,14 @@ mod effects;
 mod fork;
 mod log;
 mod ls;
+mod pause;
+mod quota;
 mod resume;
 mod run;
+mod sending;
 mod show;
+mod signal;
+mod tell;
 mod test;
 mod todo;
 mod verify;
@@ -56,5 +61,9 @@ pub async fn run(app: &App, command: Command) -> Result<u8> {
         Command::Verify { run } => verify::verify(app, run).await,
         Command::Cancel { run, reason, bulk } => cancel::cancel(app, run, reason, &bulk).await,
         Command::Release { run, bulk } => words::release(app, run, &bulk).await,
+        Command::Pause { run, reason } => pause::pause(app, &run, reason).await,
+        Command::Tell { run, text, id } => tell::tell(app, &run, text, id).await,
+        Command::Signal { run, name, value, id } => signal::signal(app, &run, name, value, id).await,
+        Command::Quota(command) => quota::quota(app, command).await,
     }
 }

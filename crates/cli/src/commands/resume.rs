@@ -63,11 +63,11 @@ async fn go_on(app: &App, runtime: &Runtime, row: &RunRow, pace: Option<Duration
         app.print(&format!("run {id} is {}\n", row.status.as_str()));
         return Ok(exit_code(row.status));
     }
-    if matches!(row.status, Status::Stopped | Status::Quarantined) {
-        match runtime.send(&row.run.key, &app.by(), Word::Resume).await? {
-            Verdict::Refused(error) => return Err(error),
-            Verdict::Accepted | Verdict::AlreadyGiven(_) => {}
-        }
+    // A run in doubt may have stopped besides, and a pause may be unread: the run itself knows.
+    let stopped = matches!(row.status, Status::Stopped | Status::Quarantined);
+    match runtime.send(&row.run.key, &app.by(), Word::Resume).await? {
+        Verdict::Refused(error) if stopped => return Err(error),
+        _ => {}
     }
     eprintln!("going on with {id} at step {}{}", row.seq, as_process());
     follow(app, runtime, &row.run.key, pace).await

@@ -205,7 +205,11 @@ pub fn is_enough(stands: &Standing) -> bool {
         |reason: &Reason| matches!(reason, Reason::Retry { .. } | Reason::Provider { .. } | Reason::Cancelling);
     match stands.status {
         Status::Ready => false,
-        Status::Waiting => !stands.reasons.iter().any(by_itself),
+        // A time comes by itself, too; what a person has to say beside it is asked for first.
+        Status::Waiting => {
+            let timer = |reason: &Reason| matches!(reason, Reason::Timer { .. });
+            !stands.reasons.iter().any(by_itself) && !stands.reasons.iter().all(timer)
+        }
         Status::InDoubt => !stands.reasons.iter().any(by_itself),
         _ => true,
     }

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use lodestep::Runtime;
 use lodestep::core::Result;
-use lodestep::core::checkpoint::{ActionState, How, Phase};
-use lodestep::core::definition::ToolKind;
+use lodestep::core::checkpoint::{Action, ActionState, How, Phase};
+use lodestep::core::definition::{OnExpiry, ToolKind};
 use lodestep::core::event::{Evidence, Gate, StopReason};
 use lodestep::core::reference::with_inputs;
 use lodestep::core::rules::completion::{Judge, judge};
@@ -46,6 +46,8 @@ pub async fn show(app: &App, run: &str, at: Option<u64>) -> Result<u8> {
     section(&mut text, "artifacts", &artifacts(&opened));
     section(&mut text, "notes", &notes(&opened));
     section(&mut text, "errors", &errors(&opened));
+    section(&mut text, "guidance", &guidance(&opened));
+    section(&mut text, "signals", &signals(&opened));
     section(&mut text, "quotas", &quotas(&opened));
     if at.is_none() {
         section(&mut text, "requests", &people::hints(app, &opened));
@@ -183,7 +185,16 @@ fn pending(opened: &Opened) -> String {
                 format!("waits for answer {}", people::short(request))
             }
             ActionState::Gated { gate: Gate::Same(of) } => format!("waits for action {of}, which is the same"),
+            ActionState::Gated { gate: Gate::Signal(wait) } => match wait.until {
+                Some(until) => format!("waits for signal {} since {}, until {until}", wait.name, action.proposed_at),
+                None => format!("waits for signal {} since {}", wait.name, action.proposed_at),
+            },
+            ActionState::Gated { gate: Gate::Timer(until) } => {
+                format!("waits since {}, until {until}", action.proposed_at)
+            }
+            ActionState::Gated { gate: Gate::Quota } => "waits for room in a quota".to_owned(),
             ActionState::Gated { gate: Gate::Siblings } => "is judged when its siblings are settled".to_owned(),
+            ActionState::Ready { .. } if action.attempts == 0 && action.approved.is_some() => approved(action),
             ActionState::Gated { gate: Gate::Open } | ActionState::Ready { .. } => "is about to be done".to_owned(),
             ActionState::Open { attempt, .. } => format!("attempt {attempt} is under way"),
             ActionState::LookUp { not_before, .. } => format!("is looked up at {not_before}"),
@@ -192,6 +203,21 @@ fn pending(opened: &Opened) -> String {
         format!("{}  {}  {state}\n", action.ordinal, action.tool)
     });
     rows.collect()
+}
+
+/// An approval covers the first intent until its request's expiry, whoever gave it and whenever it is read.
+fn approved(action: &Action) -> String {
+    let by = action.approved_by.as_deref().map(|by| format!(" by {}", line(by, 64))).unwrap_or_default();
+    match action.approved.and_then(|request| request.expires_at.map(|at| (at, request.on_expiry))) {
+        None => format!("approved{by}, is about to be done"),
+        Some((at, on_expiry)) => {
+            let then = match on_expiry {
+                OnExpiry::Deny => "denied",
+                OnExpiry::Pause => "asked for again: the run stops",
+            };
+            format!("approved{by}, is about to be done; not begun by {at}, it is {then}")
+        }
+    }
 }
 
 fn recent(opened: &Opened) -> String {
@@ -232,6 +258,21 @@ fn errors(opened: &Opened) -> String {
         .collect()
 }
 
+fn guidance(opened: &Opened) -> String {
+    let rows = opened.checkpoint.guidance.iter();
+    rows.map(|told| format!("{}  {}\n{}", told.at, line(&told.by, 64), block(&opened.text(&told.text), "  ", LINES)))
+        .collect()
+}
+
+fn signals(opened: &Opened) -> String {
+    let rows = opened.checkpoint.signals.iter();
+    rows.map(|signal| {
+        let value = line(&opened.text(&signal.value), 100);
+        format!("{}  {} by {}: {value}\n", signal.at, signal.name, line(&signal.by, 64))
+    })
+    .collect()
+}
+
 fn quotas(opened: &Opened) -> String {
     let quota = &opened.checkpoint.quota;
     let used = &quota.used;
@@ -239,8 +280,9 @@ fn quotas(opened: &Opened) -> String {
         "used: {} model calls, {} tool calls, {} tokens in, {} out\n",
         used.model_calls, used.tool_calls, used.input_tokens, used.output_tokens
     );
-    for row in quota.remaining() {
-        text.push_str(&format!("{}: {} of {} left\n", row.quota, row.left, row.limit));
+    for row in opened.checkpoint.remaining() {
+        let (left, limit) = (row.quota.shown(row.left), row.quota.shown(row.limit));
+        text.push_str(&format!("{}: {left} of {limit} left\n", row.quota.as_str()));
     }
     text
 }
@@ -249,7 +291,14 @@ fn quotas(opened: &Opened) -> String {
 pub fn acts(app: &App, opened: &Opened) -> String {
     let id = short_id(opened.row.run.key.run.as_str(), &[]);
     let word = |reason: &Reason| {
-        matches!(reason, Reason::Approval { .. } | Reason::Answer { .. } | Reason::Doubt { .. } | Reason::Cancelling)
+        matches!(
+            reason,
+            Reason::Approval { .. }
+                | Reason::Answer { .. }
+                | Reason::Signal { .. }
+                | Reason::Doubt { .. }
+                | Reason::Cancelling
+        )
     };
     let reasons = &opened.standing.reasons;
     let only_a_word = !reasons.is_empty() && reasons.iter().all(word);
@@ -259,7 +308,13 @@ pub fn acts(app: &App, opened: &Opened) -> String {
         Status::Quarantined => &["release", "cancel"],
         Status::Completed | Status::Failed | Status::Cancelled => &["show", "effects", "verify", "fork"],
     };
-    let lines: String = commands.iter().map(|word| format!("  {}\n", app.command(&format!("{word} {id}")))).collect();
+    let beside = reasons.iter().filter_map(|reason| match reason {
+        Reason::Signal { name, .. } => Some(format!("signal {id} {name}")),
+        Reason::Stopped { why: StopReason::Quota } => Some(format!("quota show {id}")),
+        _ => None,
+    });
+    let commands = beside.chain(commands.iter().map(|word| format!("{word} {id}")));
+    let lines: String = commands.map(|command| format!("  {}\n", app.command(&command))).collect();
     format!("now:\n{lines}")
 }
 

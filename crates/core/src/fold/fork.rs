@@ -80,6 +80,8 @@ fn stripped(state: &Checkpoint) -> Checkpoint {
     state.inbox = 0;
     state.effect_log = Tally::default();
     state.closed_requests.clear();
+    state.guidance.clear();
+    state.signals.clear();
     state.refused_finishes = 0;
     state.model = ModelState {
         open: None,

@@ -4,6 +4,7 @@
 //! - `action`: gates, attempts, outcomes.
 //! - `state`: notes, plan, artifacts, errors.
 //! - `run`: start, stops, end.
+//! - `word`: guidance, signals, top-ups.
 //! - `fork`: a start with another run's state.
 
 mod action;
@@ -11,6 +12,7 @@ mod call;
 pub mod fork;
 mod run;
 mod state;
+mod word;
 
 use crate::checkpoint::Checkpoint;
 use crate::error::{Error, Result};
@@ -140,6 +142,13 @@ pub(crate) fn apply(checkpoint: &mut Checkpoint, seq: u64, epoch: u64, event: &E
         Event::RunEnded(e) => run::ended(checkpoint, seq, e),
         Event::HandedOver(e) => call::handed_over(checkpoint, e),
         Event::CheckStarted(e) => action::check_started(checkpoint, e),
+        Event::GuidanceGiven(e) => word::guidance_given(checkpoint, seq, e),
+        Event::SignalArrived(e) => word::signal_arrived(checkpoint, seq, e),
+        Event::SignalTaken(e) => action::signal_taken(checkpoint, e),
+        Event::TimerFired(e) => action::timer_fired(checkpoint, seq, e),
+        Event::QuotaRaised(e) => word::quota_raised(checkpoint, e),
+        Event::QuotaGranted(e) => action::granted(checkpoint, e),
+        Event::ApprovalLapsed(e) => action::lapsed(checkpoint, e),
         Event::QuotaGiven(e) => run::quota_given(checkpoint, e),
     };
     checked.map_err(|why| illegal(checkpoint, name, why))

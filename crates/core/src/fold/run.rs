@@ -67,6 +67,8 @@ pub fn begin(started: &RunStarted, at: Timestamp) -> Result<Checkpoint> {
         refused_finishes: 0,
         closed_requests: VecDeque::new(),
         repeats: Repeats::default(),
+        guidance: VecDeque::new(),
+        signals: VecDeque::new(),
         lineage: Vec::new(),
     })
 }

@@ -5,14 +5,15 @@
 use lodestep_core::definition::{Limits, OnExpiry, QuotaLimits};
 use lodestep_core::effect::Class;
 use lodestep_core::event::{
-    ActionApproved, ActionDenied, ActionFinished, ActionProposed, ActionRefused, ActionWithdrawn, ArtifactSaved,
-    ArtifactShown, AttemptNotSent, AttemptStarted, AttemptUnknown, CallAnswered, CallFailed, CallFailure, CallLost,
-    CallReserved, CancelRequested, CheckStarted, DecisionOpened, DeniedBy, DoubtResolved, Ending, ErrorKind,
-    ErrorLogged, Event, Evidence, FinishRefused, Gate, HandedOver, InboxRead, LookupInconclusive, MilestoneMarked,
-    NoteTaken, Origin, PlannedMilestone, QuestionAnswered, QuotaGiven, RefusalKind, Request, Resolution, RunEnded,
-    RunForked, RunResumed, RunStarted, RunStopped, SettledBy, StopReason, UnknownNext,
+    ActionApproved, ActionDenied, ActionFinished, ActionProposed, ActionRefused, ActionWithdrawn, ApprovalLapsed,
+    ArtifactSaved, ArtifactShown, AttemptNotSent, AttemptStarted, AttemptUnknown, CallAnswered, CallFailed,
+    CallFailure, CallLost, CallReserved, CancelRequested, CheckStarted, DecisionOpened, DeniedBy, DoubtResolved,
+    Ending, ErrorKind, ErrorLogged, Event, Evidence, FinishRefused, Gate, GuidanceGiven, HandedOver, InboxRead,
+    LookupInconclusive, MilestoneMarked, NoteTaken, Origin, PlannedMilestone, QuestionAnswered, QuotaGiven,
+    QuotaGranted, QuotaRaised, RefusalKind, Request, Resolution, RunEnded, RunForked, RunResumed, RunStarted,
+    RunStopped, SettledBy, SignalArrived, SignalTaken, SignalWait, StopReason, TimerFired, UnknownNext,
 };
-use lodestep_core::quota::Amounts;
+use lodestep_core::quota::{Amounts, Quota};
 use lodestep_core::{Digest, Ordinal, RunId, Timestamp, ValueRef};
 
 /// What the events of a test are about.
@@ -78,6 +79,7 @@ pub fn about(it: About) -> Vec<Event> {
         .chain(words(it))
         .chain(states(it))
         .chain(run(it))
+        .chain(later(it))
         .chain(forks(it))
         .collect()
 }
@@ -221,4 +223,34 @@ fn run(it: About) -> [Event; 5] {
         Event::RunEnded(RunEnded { ending: Ending::Completed, text }),
         Event::HandedOver(HandedOver { unsent_call: Some(it.call) }),
     ]
+}
+
+fn later(it: About) -> [Event; 7] {
+    let (ordinal, value, by, name) = (it.ordinal, it.value, "ann".to_owned(), "paid".to_owned());
+    [
+        Event::GuidanceGiven(GuidanceGiven { by: by.clone(), text: value }),
+        Event::SignalArrived(SignalArrived { name, by: by.clone(), value }),
+        Event::SignalTaken(SignalTaken { ordinal }),
+        Event::TimerFired(TimerFired { ordinal, result: value }),
+        Event::QuotaRaised(QuotaRaised { by, quota: Quota::Usd, amount: 9 }),
+        Event::QuotaGranted(QuotaGranted { ordinal, gate: Gate::Approval(request(it.at)) }),
+        Event::ApprovalLapsed(ApprovalLapsed { ordinal }),
+    ]
+}
+
+/// Proposals with the gates that [`all`] does not have.
+pub fn gates() -> Vec<Event> {
+    let it = fixed();
+    let wait = |until| Gate::Signal(SignalWait { name: "paid".to_owned(), until });
+    let gates = [
+        Gate::Open,
+        Gate::Answer(request(it.at)),
+        Gate::Same(it.ordinal),
+        Gate::Siblings,
+        wait(None),
+        wait(Some(it.at)),
+        Gate::Timer(it.at),
+        Gate::Quota,
+    ];
+    gates.map(|gate| proposed(it.next_ordinal, it.value, gate)).to_vec()
 }

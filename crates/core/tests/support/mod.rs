@@ -57,6 +57,8 @@ pub fn definition() -> Definition {
         state_tool("finish", StateAct::Finish),
         state_tool("open_artifact", StateAct::OpenArtifact),
         state_tool("close_artifact", StateAct::CloseArtifact),
+        state_tool("wait_for_signal", StateAct::WaitForSignal),
+        state_tool("wait", StateAct::Wait),
     ]);
     Definition {
         name: "bench".to_owned(),

@@ -45,8 +45,10 @@ use lodestep_core::{Definition, Error};
 use serde_json::Value;
 use toml::de::DeTable;
 
+pub use duration::parse as duration_ms;
 pub use faults::{AgentFileErrors, Fault};
 pub use inputs::{InputKind, InputSpec};
+pub use money::micro as usd_micro;
 pub use state_tools::state_tools;
 pub use test_section::TestSection;
 

@@ -2,7 +2,7 @@
 
 use lodestep_core::Stored;
 use lodestep_core::checkpoint::{Action, ActionState, Checkpoint, How, Milestone, Settled};
-use lodestep_core::event::Evidence;
+use lodestep_core::event::{Evidence, Gate};
 use serde::Serialize;
 
 use crate::inspect::Opened;
@@ -41,6 +41,8 @@ pub fn diff(before: &Opened, after: &Opened) -> Vec<Change> {
     rows(&mut all, "actions", before, after, actions);
     rows(&mut all, "artifacts", before, after, artifacts);
     rows(&mut all, "quotas", before, after, quotas);
+    rows(&mut all, "guidance", before, after, guidance);
+    rows(&mut all, "signals", before, after, signals);
     rows(&mut all, "errors", before, after, errors);
     all
 }
@@ -106,7 +108,11 @@ fn how(settled: &Settled) -> &'static str {
 
 fn waits(action: &Action) -> &'static str {
     match action.state {
+        ActionState::Gated { gate: Gate::Signal(_) } => "waits for a signal",
+        ActionState::Gated { gate: Gate::Timer(_) } => "waits for a time",
+        ActionState::Gated { gate: Gate::Quota } => "waits for room in a quota",
         ActionState::Gated { .. } => "waits for a word",
+
         ActionState::Ready { .. } => "is about to be done",
         ActionState::Open { .. } => "is under way",
         ActionState::LookUp { .. } => "is looked up",
@@ -124,6 +130,18 @@ fn artifacts(opened: &Opened) -> Rows {
     checkpoint.artifacts.iter().map(word).collect()
 }
 
+/// What people said that no decision has seen, by who said it and when it was read.
+fn guidance(opened: &Opened) -> Rows {
+    let told = opened.checkpoint.guidance.iter();
+    told.map(|told| (format!("{} at {}", told.by, told.at), shown(&opened.text(&told.text)))).collect()
+}
+
+/// Signals that no wait has taken, by their name and when they were read.
+fn signals(opened: &Opened) -> Rows {
+    let signals = opened.checkpoint.signals.iter();
+    signals.map(|signal| (format!("{} at {}", signal.name, signal.at), shown(&opened.text(&signal.value)))).collect()
+}
+
 fn quotas(opened: &Opened) -> Rows {
     let quota = &opened.checkpoint.quota;
     let used = &quota.used;
@@ -135,8 +153,11 @@ fn quotas(opened: &Opened) -> Rows {
         ("micro-usd used", used.usd_micro),
     ];
     let spent = spent.into_iter().map(|(name, number)| (name.to_owned(), number.to_string()));
-    let left = quota.remaining().into_iter();
-    let left = left.map(|row| (row.quota.to_owned(), format!("{} of {} left", row.left, row.limit)));
+    // Of the deadline the limit is compared: what is left of it differs between any two states.
+    let left = quota.remaining(0).into_iter().map(|row| {
+        let (left, limit) = (row.quota.shown(row.left), row.quota.shown(row.limit));
+        (row.quota.as_str().to_owned(), format!("{left} of {limit} left"))
+    });
     spent.chain(left).collect()
 }
 

@@ -186,6 +186,8 @@ fn named(checkpoint: &Checkpoint) -> Vec<Stored> {
     named.extend(checkpoint.plan.iter().filter_map(|milestone| milestone.title));
     named.extend(checkpoint.errors.iter().map(|error| error.text));
     named.extend(checkpoint.recent.iter().flat_map(|settled| [settled.arguments, settled.result]));
+    named.extend(checkpoint.guidance.iter().map(|guidance| guidance.text));
+    named.extend(checkpoint.signals.iter().map(|signal| signal.value));
     for action in checkpoint.pending.values() {
         named.push(action.arguments);
         if let ActionState::Doubt { text, .. } = &action.state {

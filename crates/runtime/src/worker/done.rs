@@ -66,7 +66,7 @@ pub(super) fn fail(draft: &mut Draft, definition: &Definition, call: u64, error:
         ModelError::TooLong(_) => (CallFailure::TooLong, None),
         ModelError::Rejected(_) => (CallFailure::Rejected, None),
     };
-    if draft.checkpoint().phase != Phase::Active {
+    if matches!(draft.checkpoint().phase, Phase::Cancelling { .. }) {
         return draft.push(Event::CallLost(CallLost { call }));
     }
     ask::fail(draft, definition, call, why, &error.to_string(), wait_ms)

@@ -336,9 +336,10 @@ impl Drive {
     }
 
     async fn decide(&mut self, draft: &mut Draft, run: &Pinned, call: u64, answered: &Answered) -> Result<()> {
-        if draft.checkpoint().phase != Phase::Active {
+        if matches!(draft.checkpoint().phase, Phase::Cancelling { .. }) {
             return draft.push(Event::CallLost(CallLost { call }));
         }
+        // A run that stopped meanwhile takes the reply all the same: what it decides is begun after a resume.
         let Answered { reply, transcript } = answered;
         let found = self.index.priors(&self.runtime, &self.claim.run, draft.checkpoint(), run, reply).await;
         let priors = match found {

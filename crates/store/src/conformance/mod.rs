@@ -4,7 +4,7 @@
 //! case fails with a sentence; it uses no test framework, so that it can run in any.
 //!
 //! - `script`: small valid runs.
-//! - `start`, `commit`, `tables`, `beside`, `lease`, `death`, `inbox`, `verdict`, `value`, `listing`, `hint`:
+//! - `start`, `commit`, `tables`, `beside`, `lease`, `death`, `inbox`, `verdict`, `words`, `value`, `listing`, `hint`:
 //!   the cases.
 
 mod beside;
@@ -19,6 +19,7 @@ mod start;
 mod tables;
 mod value;
 mod verdict;
+mod words;
 
 use std::fmt;
 use std::future::Future;
@@ -191,6 +192,12 @@ pub fn cases() -> Vec<Case> {
             of_eight_parallel_approvals_one_counts,
             approve_against_deny_has_one_winner,
             a_message_is_judged_with_those_unread_before_it;
+        words:
+            no_intent_is_stored_while_a_pause_is_unread,
+            of_ten_deliveries_under_one_id_one_counts,
+            a_signal_makes_a_waiting_run_due,
+            an_approval_that_lapsed_is_an_open_request_again,
+            a_call_that_waited_for_a_quota_asks_when_it_is_granted;
         value:
             values_of_every_size_come_back,
             a_value_is_durable_before_a_transition_names_it,

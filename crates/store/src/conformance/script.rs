@@ -43,7 +43,7 @@ fn start_with(store: &dyn Store, key: RunKey, agent: &str, inputs: &str, labels:
         definition: values.put(format!("the definition of {agent}")),
         inputs: values.put(inputs),
         limits: Limits::default(),
-        quota: QuotaLimits::default(),
+        quota: QuotaLimits { model_calls: Some(1_000), ..QuotaLimits::default() },
         milestones: Vec::new(),
         labels,
     };

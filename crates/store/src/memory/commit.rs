@@ -140,7 +140,12 @@ impl State {
         let rows = Rows::of(&transition.events, &transition.checkpoint);
         let values = self.inline(transition.values);
         let seq = transition.checkpoint.seq;
-        self.asked.extend(rows.opened.iter().map(|(name, _)| (run_ref.number, *name)));
+        for (name, _) in &rows.opened {
+            let asked = (run_ref.number, *name);
+            if !self.asked.contains(&asked) {
+                self.asked.push(asked);
+            }
+        }
         let run = self.run_mut(run_ref)?;
         run.journal.push(JournalRow { seq, envelope: transition.envelope, values: Some(values), transcript });
         run.tables.take_in(rows);

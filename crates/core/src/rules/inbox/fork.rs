@@ -8,6 +8,7 @@ use crate::draft::Draft;
 use crate::error::Result;
 use crate::event::{ActionFinished, Event, Gate, QuotaGiven, SettledBy};
 use crate::ids::RunId;
+use crate::quota::Quota;
 
 /// The outcome of the equal effect that the request shows becomes this action's; nothing is sent.
 pub(super) fn reuse(draft: &mut Draft, request: &Digest, clock: Clock) -> Result<Verdict> {
@@ -32,17 +33,17 @@ pub(super) fn reuse(draft: &mut Draft, request: &Digest, clock: Clock) -> Result
 
 /// Gives a fork a part of what is left of every limited quota.
 pub(super) fn grant(draft: &mut Draft, by: &str, to: &RunId, amounts: &QuotaLimits) -> Result<Verdict> {
-    let left = draft.checkpoint().quota.remaining();
-    for row in left.iter().filter(|row| row.quota != "deadline_ms") {
-        let given = amounts.amounts().into_iter().find(|(name, _)| *name == row.quota).and_then(|(_, given)| given);
+    let left = draft.checkpoint().remaining();
+    for row in left.iter().filter(|row| row.quota != Quota::Deadline) {
+        let (given, name) = (row.quota.limit(amounts), row.quota.as_str());
         match given {
             Some(given) if given <= row.left => {}
             Some(given) => {
-                let what = format!("{given} of {} can't be given: {} is left", row.quota, row.left);
+                let what = format!("{given} of {name} can't be given: {} is left", row.left);
                 return refused("quota.not_enough", what, "give less; nothing changed");
             }
             None => {
-                let what = format!("the run has a limit of {}, and the fork would have none", row.quota);
+                let what = format!("the run has a limit of {name}, and the fork would have none");
                 return refused("quota.not_enough", what, "name an amount; nothing changed");
             }
         }
