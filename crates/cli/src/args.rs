@@ -144,6 +144,23 @@ pub enum Command {
         /// bash, elvish, fish, powershell or zsh.
         shell: clap_complete::Shell,
     },
+    /// Make a new run that begins with the state of another, as it is or as it was after a step.
+    #[command(after_help = "Example: lodestep fork 7k2m --at 9 -i topic=\"another one\"")]
+    Fork(ForkArgs),
+    /// Write a run to one file: journal, values, artifacts, definition, inbox.
+    #[command(after_help = "Example: lodestep export 7k2m run.lodestep")]
+    Export {
+        /// The end of the run's id.
+        run: String,
+        /// The file; it is not there yet.
+        file: PathBuf,
+    },
+    /// Take in a run from a file; one that is not over is held until you release it.
+    #[command(after_help = "Example: lodestep import run.lodestep")]
+    Import {
+        /// The file.
+        file: PathBuf,
+    },
     /// Print a run's events.
     #[command(after_help = "Example: lodestep log 7k2m --from 20")]
     Log {
@@ -165,6 +182,9 @@ pub enum Command {
         /// Other arguments for one request, a JSON object: your own action in place of the proposed one.
         #[arg(long, value_name = "JSON")]
         edit: Option<String>,
+        /// Take the outcome of the equal effect that the request shows; nothing is done again.
+        #[arg(long, conflicts_with = "edit")]
+        reuse: bool,
         #[command(flatten)]
         bulk: Bulk,
     },
@@ -332,6 +352,25 @@ pub struct RunArgs {
     /// Wait so long after each step, to watch it: 500ms, 2s.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub pace: Option<std::time::Duration>,
+}
+
+/// Arguments of `fork`.
+#[derive(Args)]
+pub struct ForkArgs {
+    /// The end of the run's id.
+    pub run: String,
+    /// After this step; after the last if nothing is said.
+    #[arg(long, value_name = "STEP")]
+    pub at: Option<u64>,
+    /// The new run's id: the same command with the same id makes one fork.
+    #[arg(long)]
+    pub id: Option<String>,
+    /// Another value of an input, name=value.
+    #[arg(short, long = "input", value_name = "NAME=VALUE", value_parser = name_value)]
+    pub input: Vec<(String, String)>,
+    /// How much of a quota it gets, such as model_calls=20; without it all that an ended run has left, else half.
+    #[arg(long, value_name = "QUOTA=AMOUNT", value_parser = name_value)]
+    pub grant: Vec<(String, String)>,
 }
 
 /// Arguments of `test`.

@@ -98,8 +98,8 @@ impl Runtime {
         let definition = start.definition.to_bytes();
         let inputs = canonical(&start.inputs);
         let mut values = Values::new();
-        let definition_value = self.keep(&mut values, definition).await?;
-        let inputs_value = self.keep(&mut values, inputs).await?;
+        let definition_value = self.keep_value(&mut values, definition).await?;
+        let inputs_value = self.keep_value(&mut values, inputs).await?;
         let started = RunStarted {
             namespace: key.namespace.clone(),
             run: key.run.clone(),
@@ -137,7 +137,7 @@ impl Runtime {
         Ok(outcome)
     }
 
-    async fn keep(&self, values: &mut Values, bytes: Vec<u8>) -> Result<ValueRef> {
+    pub(crate) async fn keep_value(&self, values: &mut Values, bytes: Vec<u8>) -> Result<ValueRef> {
         if bytes.len() > INLINE_VALUE_BYTES {
             return self.store.put_value(bytes).await;
         }

@@ -57,6 +57,14 @@ pub(crate) fn id_taken(start: &StartRun, agent: &str, inputs: &Digest) -> Error 
     )
 }
 
+pub(crate) fn is_here(run: &RunKey) -> Error {
+    Error::new(
+        "run.id_taken",
+        format!("run {} is in this store already", run.run),
+        "nothing was taken in; `lodestep show` shows the one that is here",
+    )
+}
+
 /// Refuses a start whose transition is not that run's first.
 pub(crate) fn check_start(start: &StartRun) -> Result<()> {
     let first = &start.transition.checkpoint;

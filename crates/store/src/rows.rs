@@ -1,7 +1,7 @@
 //! What a transition means for the tables beside the journal: drawn from its events, the same for every store.
 
 use lodestep_core::checkpoint::{Action, ActionState, Checkpoint};
-use lodestep_core::event::{Ending, Event, Gate};
+use lodestep_core::event::{Ending, Event, Gate, SettledBy};
 use lodestep_core::rules::standing::{Reason, Standing, Status};
 use lodestep_core::{Digest, Labels, Ordinal, Stored, Timestamp, Transition};
 
@@ -70,6 +70,11 @@ impl Rows {
                 }
             }
             Event::CallReserved(_) => self.yields_to_hold = true,
+            Event::RunForked(_) => self.artifacts.extend(after.artifacts.iter().map(|(name, artifact)| ArtifactRow {
+                name: name.clone(),
+                version: artifact.version,
+                content: artifact.content,
+            })),
             Event::ArtifactSaved(saved) => self.artifacts.push(ArtifactRow {
                 name: saved.name.clone(),
                 version: saved.version,
@@ -92,8 +97,14 @@ fn asks(action: &Action, name: &Digest) -> bool {
 
 /// The labels that a run's first transition gives it.
 pub fn labels_of(first: &Transition) -> Labels {
-    match first.events.first() {
+    labels_in(&first.events)
+}
+
+/// The same, from the first transition's events.
+pub fn labels_in(events: &[Event]) -> Labels {
+    match events.first() {
         Some(Event::RunStarted(started)) => started.labels.clone().unwrap_or_default(),
+        Some(Event::RunForked(forked)) => forked.labels.clone().unwrap_or_default(),
         _ => Labels::new(),
     }
 }
@@ -174,6 +185,8 @@ fn closes(events: &[Event], ordinal: Ordinal) -> bool {
         Event::ActionDenied(event) => event.ordinal == ordinal,
         Event::QuestionAnswered(event) => event.ordinal == ordinal,
         Event::ActionWithdrawn(event) => event.ordinal == ordinal,
+        // A person took an equal effect's outcome in the place of an approval.
+        Event::ActionFinished(event) => event.by == SettledBy::SameEffect && event.ordinal == ordinal,
         _ => false,
     })
 }

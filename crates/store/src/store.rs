@@ -13,7 +13,9 @@ use lodestep_core::event::FORMAT;
 use lodestep_core::hold::{DispatchHold, Target};
 use lodestep_core::rules::inbox::{Message, Verdict};
 use lodestep_core::rules::standing::{Standing, Status};
-use lodestep_core::{Digest, Labels, Ordinal, Result, RunKey, Stored, Timestamp, Transition, ValueRef};
+use lodestep_core::{
+    Checkpoint, Digest, Labels, Ordinal, Result, RunId, RunKey, Stored, Timestamp, Transition, ValueRef,
+};
 use tokio::sync::watch;
 
 use crate::loaded::Loaded;
@@ -57,6 +59,23 @@ pub struct StartRun {
     pub transition: Transition,
     /// When true, an unfinished run of the same agent and inputs in the namespace is returned instead.
     pub join_unfinished: bool,
+}
+
+/// A run that comes whole from another store. Values above the inline bound are files already.
+#[derive(Clone, Debug)]
+pub struct Adopt {
+    /// Every transition, from the first on; transcripts are not taken in.
+    pub rows: Vec<JournalRow>,
+    /// The state after the last one.
+    pub state: Checkpoint,
+    /// The epoch of the last one.
+    pub epoch: u64,
+    /// What the journal gives for the tables beside it.
+    pub tables: Tables,
+    /// Its labels.
+    pub labels: Labels,
+    /// Every message that it was ever sent, oldest first.
+    pub letters: Vec<Letter>,
 }
 
 /// What came of a start.
@@ -352,6 +371,14 @@ pub trait Store: Send + Sync {
     /// `run.id_taken` when the id is another agent's or has other inputs; nothing changed.
     fn start(&self, start: StartRun) -> StoreFuture<'_, Started>;
 
+    /// Takes in a run that comes whole from another store: after Ok it is durable, and as due as its state says. After Err
+    /// and after a crash before Ok nothing of it is here. The caller has checked that all of it fits together.
+    ///
+    /// # Errors
+    ///
+    /// `run.id_taken` when a run of that id is here.
+    fn adopt(&self, adopt: Adopt) -> StoreFuture<'_, RunRef>;
+
     /// Frees what dead workers held, then claims. Each claim raises the epoch and the crash count, durably.
     /// Exactly one of several workers gets a run.
     ///
@@ -465,6 +492,18 @@ pub trait Store: Send + Sync {
 
     /// The effects of a run, oldest first: those with this sameness, or all.
     fn effects<'a>(&'a self, run: &'a RunRef, same: Option<&'a Digest>) -> StoreFuture<'a, Vec<EffectRow>>;
+
+    /// The effects with this sameness of the other runs of a lineage: of the run whose id is `root` and of every fork
+    /// that goes back to it, but this one. Oldest run first.
+    fn kin_effects<'a>(
+        &'a self,
+        run: &'a RunRef,
+        root: &'a RunId,
+        same: &'a Digest,
+    ) -> StoreFuture<'a, Vec<(RunRef, EffectRow)>>;
+
+    /// The other runs of a lineage, as for [`Self::kin_effects`].
+    fn kin<'a>(&'a self, run: &'a RunRef, root: &'a RunId) -> StoreFuture<'a, Vec<RunRow>>;
 
     /// Every version of every artifact of a run, oldest first.
     fn artifacts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Vec<ArtifactRow>>;

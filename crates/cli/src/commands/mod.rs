@@ -1,10 +1,12 @@
 //! One file a command; this one hands over to them.
 
 mod artifacts;
+mod bundle;
 mod cancel;
 mod context;
 mod diff;
 mod effects;
+mod fork;
 mod hold;
 pub mod init;
 mod log;
@@ -57,8 +59,12 @@ pub async fn run(app: &App, command: Command) -> Result<u8> {
             app.print(&String::from_utf8_lossy(&text));
             Ok(0)
         }
+        Command::Fork(args) => fork::fork(app, args).await,
+        Command::Export { run, file } => bundle::export(app, &run, &file).await,
+        Command::Import { file } => bundle::import(app, &file).await,
         Command::Log { run, from, limit } => log::log(app, &run, from, limit).await,
-        Command::Approve { requests, edit, bulk } => words::approve(app, &requests, edit, &bulk).await,
+        Command::Approve { requests, reuse: true, .. } => words::reuse(app, &requests).await,
+        Command::Approve { requests, edit, bulk, .. } => words::approve(app, &requests, edit, &bulk).await,
         Command::Deny { requests, reason, bulk } => words::deny(app, &requests, reason, &bulk).await,
         Command::Answer { request, text } => words::answer(app, &request, text).await,
         Command::Resolve(args) => words::resolve(app, args).await,

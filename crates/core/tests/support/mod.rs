@@ -259,6 +259,7 @@ impl Bench {
             transcript,
             check: &self.check,
             priors: &self.priors,
+            apart: &Default::default(),
         };
         decide(&mut draft, &question).expect("a reply never contradicts the state");
         self.commit(draft)

@@ -200,6 +200,7 @@ fn named(checkpoint: &Checkpoint) -> Vec<Stored> {
         if let ActionState::Doubt { text, .. } = &action.state {
             named.push(*text);
         }
+        named.extend(action.elsewhere.as_ref().and_then(|found| found.result));
     }
     named.sort_unstable();
     named.dedup_by_key(|stored| stored.digest);

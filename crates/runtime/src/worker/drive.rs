@@ -4,6 +4,7 @@
 //! follows from it. When a commit fails, the state is read again and what was seen is applied to it anew.
 
 mod holds;
+mod lineage;
 mod priors;
 mod quarantine;
 
@@ -40,6 +41,7 @@ use crate::worker::pinned::Pinned;
 use crate::worker::request::{Cache, prepare};
 use crate::worker::{DRAIN, Shutdown};
 use holds::Known;
+use lineage::Equal;
 use priors::Index;
 use quarantine::{give_up, is_damage};
 
@@ -350,6 +352,13 @@ impl Drive {
             Err(error) if is_damage(&error) => return give_up(draft, Some(call), &error),
             found => found?,
         };
+        let found = lineage::equal(&self.runtime, &self.claim.run, draft.checkpoint(), run, reply).await;
+        let Equal { priors: before, apart } = match found {
+            Err(error) if is_damage(&error) => return give_up(draft, Some(call), &error),
+            found => found?,
+        };
+        // What the run itself did stands before what it began with.
+        let priors = before.into_iter().chain(priors).collect();
         let question = Question {
             definition: &run.definition,
             call,
@@ -357,6 +366,7 @@ impl Drive {
             transcript: ValueRef::of(transcript),
             check: &|tool, arguments| run.schemas.check(tool, arguments),
             priors: &priors,
+            apart: &apart,
         };
         decide(draft, &question)
     }
@@ -472,6 +482,7 @@ impl Drive {
             run: self.claim.run.clone(),
             epoch: self.claim.epoch,
             pinned: run.clone(),
+            lineage: checkpoint.lineage.clone(),
             arguments: self.cache.get(&action.arguments).map(<[u8]>::to_vec),
             artifacts: checkpoint.artifacts.iter().map(|(name, kept)| (name.clone(), kept.content)).collect(),
             action,

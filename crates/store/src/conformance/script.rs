@@ -172,6 +172,7 @@ impl Held {
                 settles_after_ms: 1_000,
                 max_attempts: 3,
                 proposed_by: None,
+                elsewhere: None,
                 counted: true,
             }))?;
         }

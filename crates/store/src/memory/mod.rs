@@ -25,7 +25,7 @@ use lodestep_core::context::Blobs;
 use lodestep_core::hold::{DispatchHold, Target};
 use lodestep_core::rules::inbox::{Message, Verdict};
 use lodestep_core::rules::standing::Standing;
-use lodestep_core::{Digest, Result, RunKey, Stored, Timestamp, ValueRef};
+use lodestep_core::{Digest, Result, RunId, RunKey, Stored, Timestamp, ValueRef};
 use tokio::sync::watch;
 
 use crate::changes::Changes;
@@ -135,6 +135,10 @@ impl Store for MemoryStore {
         self.change(|state| state.start(start, self.now()))
     }
 
+    fn adopt(&self, adopt: Adopt) -> StoreFuture<'_, RunRef> {
+        self.change(|state| state.adopt(adopt))
+    }
+
     fn claim<'a>(&'a self, worker: &'a WorkerId, want: Want) -> StoreFuture<'a, Vec<Claim>> {
         self.later(move |state| state.claim(worker, &want, self.now(), self.clock.boot_us()))
     }
@@ -237,6 +241,19 @@ impl Store for MemoryStore {
             let effects = state.run(run)?.tables.effects.iter();
             Ok(effects.filter(|effect| same.is_none_or(|same| effect.same == *same)).cloned().collect())
         })
+    }
+
+    fn kin_effects<'a>(
+        &'a self,
+        run: &'a RunRef,
+        root: &'a RunId,
+        same: &'a Digest,
+    ) -> StoreFuture<'a, Vec<(RunRef, EffectRow)>> {
+        self.later(move |state| Ok(state.kin_effects(run, root, same)))
+    }
+
+    fn kin<'a>(&'a self, run: &'a RunRef, root: &'a RunId) -> StoreFuture<'a, Vec<RunRow>> {
+        self.later(move |state| Ok(state.kin(run, root).map(|kin| kin.row.clone()).collect()))
     }
 
     fn artifacts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Vec<ArtifactRow>> {

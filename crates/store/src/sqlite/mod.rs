@@ -15,12 +15,14 @@
 //! - `watch`: hints from other processes.
 //! - `row`, `pack`, `failure`: columns, packed columns, errors.
 
+mod adopt;
 mod beside;
 mod commit;
 mod failure;
 mod hold;
 mod inbox;
 mod integrity;
+mod kin;
 mod label;
 mod lease;
 mod list;
@@ -53,7 +55,7 @@ use lodestep_core::context::Blobs;
 use lodestep_core::hold::{DispatchHold, Target};
 use lodestep_core::rules::inbox::{Message, Verdict};
 use lodestep_core::rules::standing::Standing;
-use lodestep_core::{Digest, Result, RunKey, Stored, Timestamp, ValueRef};
+use lodestep_core::{Digest, Result, RunId, RunKey, Stored, Timestamp, ValueRef};
 use rusqlite::Connection;
 
 use crate::changes::Changes;
@@ -345,6 +347,13 @@ impl Store for SqliteStore {
         })
     }
 
+    fn adopt(&self, adopt: Adopt) -> StoreFuture<'_, RunRef> {
+        Box::pin(async move {
+            let (adopt, clock) = (Box::new(adopt), Arc::clone(&self.clock));
+            self.change(move |db| adopt::adopt(db, &adopt, clock.wall())).await
+        })
+    }
+
     fn claim<'a>(&'a self, worker: &'a WorkerId, want: Want) -> StoreFuture<'a, Vec<Claim>> {
         Box::pin(self.claim_some(worker, want))
     }
@@ -443,6 +452,19 @@ impl Store for SqliteStore {
 
     fn effects<'a>(&'a self, run: &'a RunRef, same: Option<&'a Digest>) -> StoreFuture<'a, Vec<EffectRow>> {
         self.read(move |db| load::effects(db, run, same))
+    }
+
+    fn kin_effects<'a>(
+        &'a self,
+        run: &'a RunRef,
+        root: &'a RunId,
+        same: &'a Digest,
+    ) -> StoreFuture<'a, Vec<(RunRef, EffectRow)>> {
+        self.read_one_moment(move |db| kin::effects(db, run, root, same))
+    }
+
+    fn kin<'a>(&'a self, run: &'a RunRef, root: &'a RunId) -> StoreFuture<'a, Vec<RunRow>> {
+        self.read(move |db| kin::runs(db, run, root))
     }
 
     fn artifacts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Vec<ArtifactRow>> {

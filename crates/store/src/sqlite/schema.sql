@@ -1,7 +1,7 @@
 -- The tables of a Lodestep store, as all migrations together make them; a test compares the two.
 -- Times are microseconds since 1970, digests 32 bytes, packed columns a codec byte and what it packs.
 
--- What never changes about a run. Everything else names it by its number.
+-- What never changes about a run. Everything else names it by its number. The root of a fork's lineage is an id.
 CREATE TABLE run (
     number INTEGER PRIMARY KEY,
     namespace TEXT NOT NULL,
@@ -12,8 +12,10 @@ CREATE TABLE run (
     definition BLOB NOT NULL,
     inputs BLOB NOT NULL,
     started_at INTEGER NOT NULL,
-    labels TEXT NOT NULL
+    labels TEXT NOT NULL,
+    root TEXT
 ) STRICT;
+CREATE INDEX run_by_root ON run (root) WHERE root IS NOT NULL;
 CREATE UNIQUE INDEX run_by_id ON run (namespace, id_from_end);
 CREATE INDEX run_by_agent ON run (namespace, agent);
 CREATE INDEX run_by_inputs ON run (inputs);

@@ -1,6 +1,6 @@
 -- The first tables.
 
--- What never changes about a run. Everything else names it by its number.
+-- What never changes about a run. Everything else names it by its number. The root of a fork's lineage is an id.
 CREATE TABLE run (
     number INTEGER PRIMARY KEY,
     namespace TEXT NOT NULL,
@@ -11,8 +11,10 @@ CREATE TABLE run (
     definition BLOB NOT NULL,
     inputs BLOB NOT NULL,
     started_at INTEGER NOT NULL,
-    labels TEXT NOT NULL
+    labels TEXT NOT NULL,
+    root TEXT
 ) STRICT;
+CREATE INDEX run_by_root ON run (root) WHERE root IS NOT NULL;
 CREATE UNIQUE INDEX run_by_id ON run (namespace, id_from_end);
 CREATE INDEX run_by_agent ON run (namespace, agent);
 CREATE INDEX run_by_inputs ON run (inputs);
