@@ -52,6 +52,17 @@ pub fn describe(app: &App, opened: &Opened, action: &Action, request: &Request, 
     let mut text =
         format!("approval {}: {} (action {}, {})\n", short(request), action.tool, action.ordinal, action.class);
     text.push_str(&shown_arguments(app, opened, &arguments));
+    if let Some(found) = &action.elsewhere {
+        text.push_str(&format!(
+            "  run {} of the same lineage has done the same, as its action {}",
+            found.run, found.ordinal
+        ));
+        match &found.result {
+            Some(result) => text.push_str(&format!("; it said:{}", said(&opened.text(result)))),
+            None => text.push_str("; what came of it is not known\n"),
+        }
+        text.push_str("  approve: it is done again; deny: it is not\n");
+    }
     if let Some(at) = request.expires_at {
         text.push_str(&format!(
             "  expires {at}, then it is {}\n",
@@ -108,6 +119,8 @@ pub fn as_json(opened: &Opened, action: &Action, request: &Request, approval: bo
     json!({
         "request": request.name, "short": short(request), "kind": if approval { "approval" } else { "question" },
         "action": action.ordinal, "tool": action.tool, "class": action.class, "arguments": opened.json(&action.arguments),
+        "elsewhere": action.elsewhere.as_ref().map(|found| json!({"run": found.run, "action": found.ordinal,
+            "result": found.result.as_ref().map(|result| opened.text(result))})),
         "expires_at": request.expires_at.map(|at| at.to_string()), "on_expiry": request.on_expiry,
         "answered": answered(opened, &request.name),
     })
@@ -172,6 +185,7 @@ pub fn answered(opened: &Opened, request: &Digest) -> Option<String> {
         Closing::Denied => "denied",
         Closing::Answered => "answered",
         Closing::Edited => "approved with other arguments",
+        Closing::Reused => "answered with the outcome of an equal effect",
         Closing::Expired => return Some("its time is over".to_owned()),
         Closing::Withdrawn => return Some("its run was cancelled".to_owned()),
     };
@@ -185,7 +199,12 @@ pub fn hints(app: &App, opened: &Opened) -> String {
         let name = short(request);
         if let Some(how) = answered(opened, &request.name) {
             text.push_str(&format!("  {how}, goes on as soon as a worker is there\n"));
-        } else if approval {
+            return text;
+        }
+        if action.elsewhere.as_ref().is_some_and(|found| found.result.is_some()) {
+            text.push_str(&format!("  {}\n", app.command(&format!("approve {name} --reuse"))));
+        }
+        if approval {
             text.push_str(&format!(
                 "  {}\n  {}\n",
                 app.command(&format!("approve {name}")),

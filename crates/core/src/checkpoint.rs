@@ -12,15 +12,16 @@ use crate::definition::Limits;
 use crate::digest::Digest;
 use crate::effect::Class;
 use crate::error::{Error, Result};
-use crate::event::{DeniedBy, Ending, ErrorKind, Evidence, Gate, RefusalKind, Request, SettledBy, StopReason};
+use crate::event::{DeniedBy, Ending, ErrorKind, Evidence, Gate, Origin, RefusalKind, Request, SettledBy, StopReason};
 use crate::ids::{Ordinal, RunId, RunKey};
 use crate::quota::{Amounts, Quotas, Remaining};
 use crate::time::Timestamp;
 use crate::value::Stored;
 
 mod records;
+mod values;
 
-pub use records::{ClosedRequest, Closing, ErrorEntry, Guidance, Repeats, Signal};
+pub use records::{ClosedRequest, Closing, ErrorEntry, Guidance, Repeats, SeenElsewhere, Signal};
 
 /// The version of the fold: the same journal gives the same checkpoint bytes within a version.
 pub const FOLD_VERSION: u32 = 1;
@@ -139,6 +140,9 @@ pub struct Checkpoint {
     /// Signals that no wait has taken, oldest first.
     #[n(31)]
     pub signals: VecDeque<Signal>,
+    /// Of a fork: where it left its origin, where that one left its own, and so on.
+    #[n(36)]
+    pub lineage: Vec<Origin>,
 }
 
 /// Where a run stands as a whole.
@@ -355,6 +359,9 @@ pub struct Action {
     /// The request that was approved; its expiry stops a first intent.
     #[n(20)]
     pub approved: Option<Request>,
+    /// An equal effect of another run of the lineage, which a person was shown.
+    #[n(21)]
+    pub elsewhere: Option<SeenElsewhere>,
 }
 
 /// What an action waits for.
@@ -435,6 +442,9 @@ pub enum How {
     /// Given up by a person; whether it happened stays unknown.
     #[n(5)]
     Abandoned,
+    /// Under way or in doubt in the run that this one was forked from: what came of it is known there.
+    #[n(6)]
+    Left,
 }
 
 /// A settled action.
@@ -528,6 +538,11 @@ impl Checkpoint {
     /// The run's key.
     pub fn key(&self) -> RunKey {
         RunKey { namespace: self.namespace.clone(), run: self.run.clone() }
+    }
+
+    /// The run at the root of its lineage: itself, unless it is a fork.
+    pub fn root(&self) -> &RunId {
+        self.lineage.last().map_or(&self.run, |origin| &origin.run)
     }
 
     /// What is left of each limited quota at the journal's time.

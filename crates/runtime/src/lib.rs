@@ -20,7 +20,9 @@
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
 pub mod agent;
+pub mod bundle;
 pub mod fault;
+pub mod fork;
 pub mod inspect;
 pub mod model;
 pub mod observe;

@@ -1,7 +1,7 @@
 //! What a transition means for the tables beside the journal: drawn from its events, the same for every store.
 
 use lodestep_core::checkpoint::{Action, ActionState, Checkpoint};
-use lodestep_core::event::{Ending, Event, Gate};
+use lodestep_core::event::{Ending, Event, Gate, SettledBy};
 use lodestep_core::rules::standing::{Reason, Standing, Status};
 use lodestep_core::{Digest, Labels, Ordinal, Stored, Timestamp, Transition};
 
@@ -21,8 +21,10 @@ pub struct Rows {
     /// Does it hold an intent, or the run's own end? Then no cancel or pause may be unread: an accepted one is never
     /// overtaken.
     pub yields_to_cancel: bool,
-    /// Does it hold an outcome? Then the run's worker did not crash for nothing.
-    pub has_outcome: bool,
+    /// Does it hold an intent, or a call's reservation? Then its worker has to know every hold.
+    pub yields_to_hold: bool,
+    /// Does it hold an outcome, or a person's word to go on? Then crashes are counted anew.
+    pub clears_crashes: bool,
 }
 
 impl Rows {
@@ -60,18 +62,25 @@ impl Rows {
             }
             Event::AttemptStarted(started) => {
                 self.yields_to_cancel = true;
+                self.yields_to_hold = true;
                 let action = after.pending.get(&started.ordinal);
                 if let Some(same) = action.filter(|_| started.attempt == 1).and_then(|action| action.same) {
                     let seq = after.seq;
                     self.effects.push(EffectRow { same, ordinal: started.ordinal, seq });
                 }
             }
+            Event::CallReserved(_) => self.yields_to_hold = true,
+            Event::RunForked(_) => self.artifacts.extend(after.artifacts.iter().map(|(name, artifact)| ArtifactRow {
+                name: name.clone(),
+                version: artifact.version,
+                content: artifact.content,
+            })),
             Event::ArtifactSaved(saved) => self.artifacts.push(ArtifactRow {
                 name: saved.name.clone(),
                 version: saved.version,
                 content: Stored::at(saved.content, after.seq),
             }),
-            Event::ActionFinished(_) | Event::CallAnswered(_) => self.has_outcome = true,
+            Event::ActionFinished(_) | Event::CallAnswered(_) | Event::RunResumed(_) => self.clears_crashes = true,
             Event::RunEnded(ended) if ended.ending != Ending::Cancelled => self.yields_to_cancel = true,
             _ => {}
         }
@@ -88,8 +97,14 @@ fn asks(action: &Action, name: &Digest) -> bool {
 
 /// The labels that a run's first transition gives it.
 pub fn labels_of(first: &Transition) -> Labels {
-    match first.events.first() {
+    labels_in(&first.events)
+}
+
+/// The same, from the first transition's events.
+pub fn labels_in(events: &[Event]) -> Labels {
+    match events.first() {
         Some(Event::RunStarted(started)) => started.labels.clone().unwrap_or_default(),
+        Some(Event::RunForked(forked)) => forked.labels.clone().unwrap_or_default(),
         _ => Labels::new(),
     }
 }
@@ -170,6 +185,8 @@ fn closes(events: &[Event], ordinal: Ordinal) -> bool {
         Event::ActionDenied(event) => event.ordinal == ordinal,
         Event::QuestionAnswered(event) => event.ordinal == ordinal,
         Event::ActionWithdrawn(event) => event.ordinal == ordinal,
+        // A person took an equal effect's outcome in the place of an approval.
+        Event::ActionFinished(event) => event.by == SettledBy::SameEffect && event.ordinal == ordinal,
         _ => false,
     })
 }
@@ -192,6 +209,10 @@ fn reason_words(reason: &Reason) -> String {
         Reason::Retry { action, at } => format!("retry of action {action} at {at}"),
         Reason::Provider { at } => format!("provider until {at}"),
         Reason::Doubt { action } => format!("action {action}"),
+        Reason::Hold { target, by, why, since } => {
+            let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+            format!("held: {target} by {by} since {since}{why}")
+        }
         Reason::Stopped { why } => why.as_str().to_owned(),
         Reason::Cancelling => "cancelling".to_owned(),
     }

@@ -10,7 +10,7 @@ use lodestep::core::rules::inbox::Verdict;
 use lodestep::core::rules::standing::{Reason, Standing, Status};
 use lodestep::core::{Digest, Error, Result, RunId, RunKey};
 use lodestep::store::{Filter, RunRow, Started};
-use lodestep::worker::Shutdown;
+use lodestep::worker::{DRAIN, Shutdown};
 use lodestep::{Runtime, Start, agent::AgentFile, fault, inspect, secrets};
 use serde_json::{Value, json};
 
@@ -18,10 +18,12 @@ use crate::app::App;
 use crate::args::RunArgs;
 use crate::commands::show;
 use crate::following::{Following, ended_unseen};
+use crate::notify::Notify;
 use crate::people;
 use crate::progress::Progress;
 use crate::prompt::{self, Asked, Terminal};
 use crate::text::{line, quoted, short_id};
+use crate::wiring::notify_command;
 
 /// Runs an agent file.
 pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
@@ -47,6 +49,7 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
         return crash_at(&point);
     }
     missing_secrets(&file)?;
+    notify_command(app)?;
     fault::goes_on_with(same_command());
     let id = args.id.as_deref().map(RunId::parse).transpose()?;
     if let Err(missing) = folders
@@ -170,6 +173,8 @@ fn several(rows: &[RunRow]) -> Error {
 pub async fn follow(app: &App, runtime: &Runtime, key: &RunKey, pace: Option<Duration>) -> Result<u8> {
     let shutdown = interruptible();
     let observer = Arc::new(Progress::new(pace, false));
+    let notify = Notify::beside(app, observer.clone())?;
+    notify.catch_up(runtime).await;
     let following = Following::mark(app, key.run.as_str());
     app.speaks_of(key);
     fault::goes_on_with(app.command(&format!("resume {}", short_id(key.run.as_str(), &[]))));
@@ -179,7 +184,7 @@ pub async fn follow(app: &App, runtime: &Runtime, key: &RunKey, pace: Option<Dur
     }
     let mut terminal = Terminal::here().await;
     loop {
-        let stands = runtime.work_on(key, observer.clone(), &shutdown, is_enough).await?;
+        let stands = runtime.work_on(key, notify.clone(), &shutdown, is_enough).await?;
         let opened = inspect::open(runtime.store(), key).await?;
         let asked = match &mut terminal {
             _ if shutdown.is_begun() => Asked::Stopped,
@@ -204,12 +209,15 @@ pub async fn follow(app: &App, runtime: &Runtime, key: &RunKey, pace: Option<Dur
                 let goes_on = app.command(&format!("resume {id}"));
                 lodestep::note!("handed over at step {}; {goes_on} goes on", opened.row.seq);
                 following.shown();
+                // Whoever stops the process does not wait for what else it started.
+                let _ = tokio::time::timeout(DRAIN, notify.drain()).await;
                 return Ok(130);
             }
             Asked::Later => {}
         }
         let code = report(app, &opened, &stands);
         following.shown();
+        notify.drain().await;
         return Ok(code);
     }
 }

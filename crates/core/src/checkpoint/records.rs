@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::digest::Digest;
 use crate::event::ErrorKind;
-use crate::ids::Ordinal;
+use crate::ids::{Ordinal, RunId};
 use crate::time::Timestamp;
 use crate::value::Stored;
 
@@ -69,6 +69,9 @@ pub enum Closing {
     /// The run was cancelled or ended.
     #[n(5)]
     Withdrawn,
+    /// The outcome of an equal effect of the lineage was taken for it.
+    #[n(6)]
+    Reused,
 }
 
 /// The last settled action and how often it came in a row.
@@ -114,4 +117,18 @@ pub struct Signal {
     /// When it was read.
     #[n(3)]
     pub at: Timestamp,
+}
+
+/// An equal effect of another run of the lineage.
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
+pub struct SeenElsewhere {
+    /// The run.
+    #[n(0)]
+    pub run: RunId,
+    /// Its action.
+    #[n(1)]
+    pub ordinal: Ordinal,
+    /// The recorded outcome, if it was done there.
+    #[n(2)]
+    pub result: Option<Stored>,
 }

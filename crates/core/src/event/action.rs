@@ -2,6 +2,7 @@
 
 use minicbor::{Decode, Encode};
 
+use super::fork::Elsewhere;
 use crate::definition::OnExpiry;
 use crate::digest::Digest;
 use crate::effect::Class;
@@ -113,6 +114,9 @@ pub struct ActionProposed {
     /// True when it counts as a call of a tool: the runtime's own state acts don't.
     #[n(13)]
     pub counted: bool,
+    /// An equal effect of another run of the lineage; a person is asked what it means for this one.
+    #[n(14)]
+    pub elsewhere: Option<Elsewhere>,
 }
 
 /// Why a call of a reply was refused.

@@ -7,6 +7,7 @@
 
 mod action;
 mod call;
+mod fork;
 mod run;
 mod state;
 mod word;
@@ -18,6 +19,7 @@ use crate::time::Timestamp;
 
 pub use action::*;
 pub use call::*;
+pub use fork::*;
 pub use run::*;
 pub use state::*;
 pub use word::*;
@@ -199,6 +201,12 @@ pub enum Event {
     /// An approval expired before the first intent: its request is open again, as expired.
     #[n(37)]
     ApprovalLapsed(#[n(0)] ApprovalLapsed),
+    /// The run began with another's state: the first event of a fork, in the place of `RunStarted`.
+    #[n(40)]
+    RunForked(#[n(0)] RunForked),
+    /// A part of what the run may spend was given to a fork of it.
+    #[n(41)]
+    QuotaGiven(#[n(0)] QuotaGiven),
 }
 
 impl Event {
@@ -243,6 +251,8 @@ impl Event {
             Self::QuotaRaised(_) => "QuotaRaised",
             Self::QuotaGranted(_) => "QuotaGranted",
             Self::ApprovalLapsed(_) => "ApprovalLapsed",
+            Self::RunForked(_) => "RunForked",
+            Self::QuotaGiven(_) => "QuotaGiven",
         }
     }
 }

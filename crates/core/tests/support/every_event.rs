@@ -9,9 +9,9 @@ use lodestep_core::event::{
     ArtifactSaved, ArtifactShown, AttemptNotSent, AttemptStarted, AttemptUnknown, CallAnswered, CallFailed,
     CallFailure, CallLost, CallReserved, CancelRequested, CheckStarted, DecisionOpened, DeniedBy, DoubtResolved,
     Ending, ErrorKind, ErrorLogged, Event, Evidence, FinishRefused, Gate, GuidanceGiven, HandedOver, InboxRead,
-    LookupInconclusive, MilestoneMarked, NoteTaken, PlannedMilestone, QuestionAnswered, QuotaGranted, QuotaRaised,
-    RefusalKind, Request, Resolution, RunEnded, RunResumed, RunStarted, RunStopped, SettledBy, SignalArrived,
-    SignalTaken, SignalWait, StopReason, TimerFired, UnknownNext,
+    LookupInconclusive, MilestoneMarked, NoteTaken, Origin, PlannedMilestone, QuestionAnswered, QuotaGiven,
+    QuotaGranted, QuotaRaised, RefusalKind, Request, Resolution, RunEnded, RunForked, RunResumed, RunStarted,
+    RunStopped, SettledBy, SignalArrived, SignalTaken, SignalWait, StopReason, TimerFired, UnknownNext,
 };
 use lodestep_core::quota::{Amounts, Quota};
 use lodestep_core::{Digest, Ordinal, RunId, Timestamp, ValueRef};
@@ -80,6 +80,7 @@ pub fn about(it: About) -> Vec<Event> {
         .chain(states(it))
         .chain(run(it))
         .chain(later(it))
+        .chain(forks(it))
         .collect()
 }
 
@@ -126,6 +127,7 @@ pub fn proposed(ordinal: Ordinal, value: ValueRef, gate: Gate) -> Event {
         max_attempts: 3,
         proposed_by: Some("ann".to_owned()),
         counted: true,
+        elsewhere: None,
     })
 }
 
@@ -168,6 +170,29 @@ fn words(it: About) -> [Event; 6] {
         Event::QuestionAnswered(QuestionAnswered { ordinal, by, answer: text }),
         Event::ActionWithdrawn(ActionWithdrawn { ordinal, text }),
         Event::InboxRead(InboxRead { position: it.position }),
+    ]
+}
+
+/// What a fork begins with, and what its origin gave it.
+fn forks(it: About) -> [Event; 2] {
+    let [Event::RunStarted(started)] = run_started(it) else { unreachable!("it is a start") };
+    let mut state = lodestep_core::fold::begin(&started, it.at).expect("sound");
+    state.lineage.push(Origin { run: RunId::parse("first").expect("sound"), seq: 4, head: it.value.digest });
+    let amounts = QuotaLimits { model_calls: Some(2), ..QuotaLimits::default() };
+    let (run, by) = (RunId::parse("fork").expect("sound"), "ann".to_owned());
+    [
+        Event::RunForked(RunForked {
+            run: run.clone(),
+            origin: Origin { run: state.run.clone(), seq: state.seq, head: state.head },
+            state: Box::new(state),
+            inputs: it.value,
+            quota: amounts,
+            by: by.clone(),
+            withdrawn: it.value,
+            left: it.value,
+            labels: None,
+        }),
+        Event::QuotaGiven(QuotaGiven { to: run, amounts, by }),
     ]
 }
 

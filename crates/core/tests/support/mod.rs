@@ -259,6 +259,7 @@ impl Bench {
             transcript,
             check: &self.check,
             priors: &self.priors,
+            apart: &Default::default(),
         };
         decide(&mut draft, &question).expect("a reply never contradicts the state");
         self.commit(draft)
@@ -272,7 +273,7 @@ impl Bench {
     /// What is owed, with these many hands free.
     pub fn owed_with(&mut self, free: u32) -> Vec<Event> {
         let (send_by, busy) = (self.send_by(), Default::default());
-        let hands = Hands { free, send_by, busy: &busy };
+        let hands = Hands { free, send_by, busy: &busy, held: &Default::default() };
         self.step(|draft, definition| owed(draft, definition, hands))
     }
 
