@@ -127,6 +127,9 @@ pub struct Checkpoint {
     /// The last settled action and how often it came in a row.
     #[n(29)]
     pub repeats: Repeats,
+    /// The dedupe keys that its actions have taken and not let go of; `None` when there are none.
+    #[n(32)]
+    pub dedupe_keys: Option<BTreeMap<Ordinal, String>>,
 }
 
 /// Where a run stands as a whole.
@@ -343,6 +346,9 @@ pub struct Action {
     /// Until when an approval covers the first intent.
     #[n(20)]
     pub approved_until: Option<Timestamp>,
+    /// The key under which it happens once in its namespace.
+    #[n(24)]
+    pub dedupe: Option<String>,
 }
 
 /// What an action waits for.
@@ -399,6 +405,27 @@ pub enum ActionState {
         #[n(2)]
         text: Stored,
     },
+    /// Another action has its dedupe key, and it is not known yet what becomes of that one.
+    #[n(7)]
+    Held {
+        /// The run of that action.
+        #[n(0)]
+        run: RunId,
+        /// That action.
+        #[n(1)]
+        action: Ordinal,
+        /// Since when.
+        #[n(2)]
+        since: Timestamp,
+    },
+}
+
+impl Action {
+    /// Is it sure that nothing of it was sent, and that nothing is under way?
+    pub fn is_unsent(&self) -> bool {
+        !self.maybe_sent
+            && matches!(self.state, ActionState::Gated { .. } | ActionState::Ready { .. } | ActionState::Held { .. })
+    }
 }
 
 /// How an action was settled.
@@ -521,6 +548,11 @@ impl Checkpoint {
     /// True once nothing can move the run any more but a late word on what was sent.
     pub fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Ended { .. })
+    }
+
+    /// Does that action of the run have its dedupe key?
+    pub fn has_dedupe_key(&self, ordinal: Ordinal) -> bool {
+        self.dedupe_keys.as_ref().is_some_and(|mine| mine.contains_key(&ordinal))
     }
 
     /// The newest settled action of that ordinal, while it is still kept in full.

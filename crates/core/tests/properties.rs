@@ -128,8 +128,12 @@ fn can_move(bench: &Bench) -> bool {
     let (now, epoch) = (checkpoint.at, bench.epoch + 1);
     let mut draft = Draft::next(checkpoint.clone(), now, epoch, 0);
     recover(&mut draft).expect("it recovers");
-    owed(&mut draft, &bench.definition, Hands { free: 8, send_by: now, busy: &Default::default() })
-        .expect("it is owed");
+    owed(
+        &mut draft,
+        &bench.definition,
+        Hands { free: 8, send_by: now, busy: &Default::default(), dedupe: &bench.dedupe },
+    )
+    .expect("it is owed");
     !draft.is_empty() || !dispatchable(checkpoint, epoch, now).is_empty() || wants_model(checkpoint, now)
 }
 

@@ -1,7 +1,7 @@
 //! What a transition means for the tables beside the journal: drawn from its events, the same for every store.
 
 use lodestep_core::checkpoint::Checkpoint;
-use lodestep_core::event::{Ending, Event, Gate};
+use lodestep_core::event::{DedupeEnd, Ending, Event, Gate, SettledBy};
 use lodestep_core::rules::standing::{Reason, Standing, Status};
 use lodestep_core::{Digest, Ordinal, Stored, Timestamp};
 
@@ -18,6 +18,8 @@ pub struct Rows {
     pub opened: Vec<(Digest, Ordinal)>,
     /// Requests that it closed.
     pub closed: Vec<Digest>,
+    /// What happened to dedupe keys, in order.
+    pub keys: Vec<KeyChange>,
     /// Does it hold an intent, or the run's own end? Then no cancel may be unread: an accepted one is never overtaken.
     pub yields_to_cancel: bool,
     /// Does it hold an outcome? Then the run's worker did not crash for nothing.
@@ -57,11 +59,73 @@ impl Rows {
                 version: saved.version,
                 content: Stored::at(saved.content, after.seq),
             }),
-            Event::ActionFinished(_) | Event::CallAnswered(_) => self.has_outcome = true,
+            Event::ActionFinished(finished) => {
+                self.has_outcome = true;
+                if matches!(finished.by, SettledBy::OtherRun | SettledBy::LateReport) {
+                    self.keys.push(KeyChange::GoesOn(finished.ordinal));
+                }
+            }
+            Event::CallAnswered(_) => self.has_outcome = true,
+            Event::DedupeTaken(taken) => {
+                self.keys.push(KeyChange::GoesOn(taken.ordinal));
+                let (key, ordinal, same) = (taken.key.clone(), taken.ordinal, taken.same);
+                self.keys.push(KeyChange::Taken(KeyRow { key, ordinal, same, fate: KeyFate::Open }));
+            }
+            Event::DedupeClosed(closed) => self.keys.push(KeyChange::Closed(
+                closed.ordinal,
+                match closed.end {
+                    DedupeEnd::Free => None,
+                    DedupeEnd::Done(result) => Some(KeyFate::Done(Stored::at(result, after.seq))),
+                    DedupeEnd::Unknown => Some(KeyFate::Unknown),
+                },
+            )),
+            Event::ActionHeld(held) => {
+                if let Some(key) = after.pending.get(&held.ordinal).and_then(|action| action.dedupe.clone()) {
+                    self.keys.push(KeyChange::Waits(held.ordinal, key));
+                }
+            }
+            Event::ActionWithdrawn(event) => self.keys.push(KeyChange::GoesOn(event.ordinal)),
             Event::RunEnded(ended) if ended.ending != Ending::Cancelled => self.yields_to_cancel = true,
             _ => {}
         }
     }
+}
+
+/// A dedupe key that an action of a run has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRow {
+    /// The key.
+    pub key: String,
+    /// The action.
+    pub ordinal: Ordinal,
+    /// What makes another run's effect the same.
+    pub same: Digest,
+    /// What is known of the effect.
+    pub fate: KeyFate,
+}
+
+/// What is known of the effect that has a dedupe key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyFate {
+    /// Not yet anything.
+    Open,
+    /// It happened, with this result.
+    Done(Stored),
+    /// Nobody will ever know.
+    Unknown,
+}
+
+/// What a transition does to dedupe keys, and to who waits for one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyChange {
+    /// An action takes a key. The commit is refused when another has it.
+    Taken(KeyRow),
+    /// An action's key is free again, or is kept with what became of its effect.
+    Closed(Ordinal, Option<KeyFate>),
+    /// An action waits for a key that another has.
+    Waits(Ordinal, String),
+    /// An action waits no more.
+    GoesOn(Ordinal),
 }
 
 /// What stands beside a run's journal after some of its transitions, oldest first.
@@ -73,6 +137,10 @@ pub struct Tables {
     pub artifacts: Vec<ArtifactRow>,
     /// Questions to people.
     pub requests: Vec<Asked>,
+    /// Dedupe keys that its actions have.
+    pub keys: Vec<KeyRow>,
+    /// Actions that wait for a dedupe key of another's.
+    pub waits: Vec<(Ordinal, String)>,
 }
 
 /// A request of a run.
@@ -99,6 +167,22 @@ impl Tables {
         }
         let closed = self.requests.iter_mut().filter(|asked| rows.closed.contains(&asked.name));
         closed.for_each(|asked| asked.open = false);
+        rows.keys.into_iter().for_each(|change| self.change_key(change));
+    }
+
+    fn change_key(&mut self, change: KeyChange) {
+        match change {
+            KeyChange::Taken(row) => self.keys.push(row),
+            KeyChange::Closed(ordinal, None) => self.keys.retain(|row| row.ordinal != ordinal),
+            KeyChange::Closed(ordinal, Some(fate)) => {
+                self.keys.iter_mut().filter(|row| row.ordinal == ordinal).for_each(|row| row.fate = fate);
+            }
+            KeyChange::Waits(ordinal, key) => {
+                self.waits.retain(|(of, _)| *of != ordinal);
+                self.waits.push((ordinal, key));
+            }
+            KeyChange::GoesOn(ordinal) => self.waits.retain(|(of, _)| *of != ordinal),
+        }
     }
 }
 
@@ -157,6 +241,7 @@ fn reason_words(reason: &Reason) -> String {
         Reason::Approval { request, .. } => format!("approval {}", &request.to_hex()[..4]),
         Reason::Answer { request, .. } => format!("answer {}", &request.to_hex()[..4]),
         Reason::Retry { action, at } => format!("retry of action {action} at {at}"),
+        Reason::Held { run, by, .. } => format!("held by {run} {by}"),
         Reason::Provider { at } => format!("provider until {at}"),
         Reason::Doubt { action } => format!("action {action}"),
         Reason::Stopped { why } => why.as_str().to_owned(),

@@ -16,7 +16,7 @@ use lodestep_core::{Digest, Ordinal, Result, RunKey, Stored, Timestamp, Transiti
 use tokio::sync::watch;
 
 use crate::loaded::Loaded;
-use crate::rows::Tables;
+use crate::rows::{KeyRow, Tables};
 
 /// The future that a store's methods return.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
@@ -256,6 +256,15 @@ pub struct EffectRow {
     pub seq: u64,
 }
 
+/// The action that has a dedupe key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyHolder {
+    /// Its run.
+    pub run: RunRef,
+    /// The key, the action, and what is known of its effect.
+    pub row: KeyRow,
+}
+
 /// One version of an artifact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArtifactRow {
@@ -308,7 +317,7 @@ pub trait Store: Send + Sync {
     /// `run.id_taken` when the id is another agent's or has other inputs; nothing changed.
     fn start(&self, start: StartRun) -> StoreFuture<'_, Started>;
 
-    /// Frees what dead workers held, then claims. Each claim raises the epoch and the crash count, durably.
+    /// Frees what dead workers held, makes runs due whose dedupe key is no longer another's and open, then claims. Each claim raises the epoch and the crash count, durably.
     /// Exactly one of several workers gets a run.
     ///
     /// # Errors
@@ -325,7 +334,8 @@ pub trait Store: Send + Sync {
     /// # Errors
     ///
     /// Per transition: `lease.lost` when the epoch or the sequence number is not the run's any more,
-    /// `run.cancel_unread` when it holds an intent or the run's own end, and a cancel is unread. Nothing of that one is stored.
+    /// `run.cancel_unread` when it holds an intent or the run's own end, and a cancel is unread, `effect.held` when it takes a
+    /// dedupe key that another action has. Nothing of that one is stored.
     fn commit(&self, batch: Vec<Commit>) -> Pin<Box<dyn Future<Output = Vec<Result<Committed>>> + Send + '_>>;
 
     /// Gives a claim back without a transition; the run is due at `due`, or at once when something is unread.
@@ -394,6 +404,9 @@ pub trait Store: Send + Sync {
 
     /// The effects of a run, oldest first: those with this sameness, or all.
     fn effects<'a>(&'a self, run: &'a RunRef, same: Option<&'a Digest>) -> StoreFuture<'a, Vec<EffectRow>>;
+
+    /// Who has these dedupe keys of a namespace; free ones are left out.
+    fn dedupe_keys<'a>(&'a self, namespace: &'a str, keys: &'a [String]) -> StoreFuture<'a, Vec<KeyHolder>>;
 
     /// Every version of every artifact of a run, oldest first.
     fn artifacts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Vec<ArtifactRow>>;

@@ -92,6 +92,9 @@ pub struct ActionProposed {
     /// True when it counts as a call of a tool: the runtime's own state acts don't.
     #[n(13)]
     pub counted: bool,
+    /// The key under which it happens once in its namespace, whichever run does it.
+    #[n(15)]
+    pub dedupe: Option<String>,
 }
 
 /// Why a call of a reply was refused.
@@ -190,6 +193,9 @@ pub enum SettledBy {
     /// The core decided it: a state act.
     #[n(4)]
     Core,
+    /// Another run's action has the same dedupe key; this follows from what became of it.
+    #[n(6)]
+    OtherRun,
 }
 
 /// See [`Event::AttemptNotSent`](super::Event::AttemptNotSent).

@@ -7,6 +7,7 @@
 
 mod action;
 mod call;
+mod dedupe;
 mod run;
 mod state;
 
@@ -17,6 +18,7 @@ use crate::time::Timestamp;
 
 pub use action::*;
 pub use call::*;
+pub use dedupe::*;
 pub use run::*;
 pub use state::*;
 
@@ -176,6 +178,15 @@ pub enum Event {
     /// The criteria of the state hold, and the definition's check judges a finish.
     #[n(30)]
     CheckStarted(#[n(0)] CheckStarted),
+    /// An effect's dedupe key was taken: no other run has it, and its intent follows.
+    #[n(38)]
+    DedupeTaken(#[n(0)] DedupeTaken),
+    /// A dedupe key was let go of, or kept for ever with what became of its effect.
+    #[n(39)]
+    DedupeClosed(#[n(0)] DedupeClosed),
+    /// An action waits for the action that has its dedupe key.
+    #[n(40)]
+    ActionHeld(#[n(0)] ActionHeld),
 }
 
 impl Event {
@@ -213,6 +224,9 @@ impl Event {
             Self::RunEnded(_) => "RunEnded",
             Self::HandedOver(_) => "HandedOver",
             Self::CheckStarted(_) => "CheckStarted",
+            Self::DedupeTaken(_) => "DedupeTaken",
+            Self::DedupeClosed(_) => "DedupeClosed",
+            Self::ActionHeld(_) => "ActionHeld",
         }
     }
 }

@@ -48,6 +48,7 @@ pub(super) fn proposed(checkpoint: &mut Checkpoint, seq: u64, event: &ActionProp
         counted: event.counted,
         maybe_sent: false,
         approved_until: None,
+        dedupe: event.dedupe.clone(),
     };
     checkpoint.pending.insert(event.ordinal, action);
     Ok(())
@@ -80,9 +81,13 @@ pub(super) fn started(checkpoint: &mut Checkpoint, seq: u64, epoch: u64, event: 
     if checkpoint.phase != Phase::Active {
         return Err("only an active run sends");
     }
+    let has_key = checkpoint.has_dedupe_key(event.ordinal);
     let action = pending(checkpoint, event.ordinal)?;
-    if !matches!(action.state, ActionState::Ready { .. }) {
+    if !matches!(action.state, ActionState::Ready { .. } | ActionState::Held { .. }) {
         return Err("only a ready action is attempted");
+    }
+    if action.dedupe.is_some() && !has_key {
+        return Err("its dedupe key is not taken");
     }
     if Some(event.attempt) != action.attempts.checked_add(1) {
         return Err("the attempt's number does not follow");
@@ -105,10 +110,16 @@ pub(super) fn finished(checkpoint: &mut Checkpoint, seq: u64, event: &ActionFini
         (ActionState::Gated { gate: Gate::Same(_) }, SettledBy::SameEffect) => true,
         (ActionState::Gated { gate: Gate::Siblings }, SettledBy::Core) => true,
         (ActionState::Gated { .. }, _) => false,
+        (ActionState::Ready { .. } | ActionState::Held { .. }, SettledBy::OtherRun) => {
+            action.dedupe.is_some() && !action.maybe_sent
+        }
+        (_, SettledBy::OtherRun) => false,
         (ActionState::Ready { .. }, SettledBy::SameEffect | SettledBy::Core) => action.attempts == 0,
         // What may have been sent is settled by what is known of it, by nothing else.
         (_, SettledBy::SameEffect | SettledBy::Core) => false,
-        (ActionState::Ready { .. }, _) => action.class.is_repeatable() || action.attempts > 0,
+        (ActionState::Ready { .. } | ActionState::Held { .. }, _) => {
+            action.class.is_repeatable() || action.attempts > 0
+        }
         (ActionState::Open { attempt, .. }, _) => event.attempt <= *attempt,
         (ActionState::LookUp { .. } | ActionState::Doubt { .. }, _) => true,
     };
@@ -269,6 +280,7 @@ pub(super) fn withdrawn(checkpoint: &mut Checkpoint, seq: u64, event: &ActionWit
             close(checkpoint, request.name, event.ordinal, Closing::Withdrawn, None, Digest::default())
         }
         ActionState::Gated { .. } => {}
+        ActionState::Held { .. } => {}
         ActionState::Ready { .. } if action.class.is_repeatable() || action.first_sent.is_none() => {}
         _ => return Err("an attempt may have been sent"),
     }

@@ -7,6 +7,7 @@
 
 mod action;
 mod call;
+mod dedupe;
 mod run;
 mod state;
 
@@ -113,13 +114,23 @@ pub(crate) fn apply(checkpoint: &mut Checkpoint, seq: u64, epoch: u64, event: &E
         Event::RunEnded(e) => run::ended(checkpoint, seq, e),
         Event::HandedOver(e) => call::handed_over(checkpoint, e),
         Event::CheckStarted(e) => action::check_started(checkpoint, e),
+        Event::DedupeTaken(e) => dedupe::taken(checkpoint, e),
+        Event::DedupeClosed(e) => dedupe::closed(checkpoint, e),
+        Event::ActionHeld(e) => dedupe::held(checkpoint, e),
     };
     checked.map_err(|why| illegal(checkpoint, name, why))
 }
 
 /// After the end only the truth about what was sent is still taken.
 fn is_late_word(event: &Event) -> bool {
-    matches!(event, Event::InboxRead(_) | Event::DoubtResolved(_) | Event::ActionFinished(_) | Event::ErrorLogged(_))
+    matches!(
+        event,
+        Event::InboxRead(_)
+            | Event::DoubtResolved(_)
+            | Event::ActionFinished(_)
+            | Event::ErrorLogged(_)
+            | Event::DedupeClosed(_)
+    )
 }
 
 fn illegal(checkpoint: &Checkpoint, event: &str, why: &str) -> Error {

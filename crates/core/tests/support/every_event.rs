@@ -5,12 +5,12 @@
 use lodestep_core::definition::{Limits, OnExpiry, QuotaLimits};
 use lodestep_core::effect::Class;
 use lodestep_core::event::{
-    ActionApproved, ActionDenied, ActionFinished, ActionProposed, ActionRefused, ActionWithdrawn, ArtifactSaved,
-    ArtifactShown, AttemptNotSent, AttemptStarted, AttemptUnknown, CallAnswered, CallFailed, CallFailure, CallLost,
-    CallReserved, CancelRequested, CheckStarted, DecisionOpened, DeniedBy, DoubtResolved, Ending, ErrorKind,
-    ErrorLogged, Event, Evidence, FinishRefused, Gate, HandedOver, InboxRead, LookupInconclusive, MilestoneMarked,
-    NoteTaken, PlannedMilestone, QuestionAnswered, RefusalKind, Request, Resolution, RunEnded, RunResumed, RunStarted,
-    RunStopped, SettledBy, StopReason, UnknownNext,
+    ActionApproved, ActionDenied, ActionFinished, ActionHeld, ActionProposed, ActionRefused, ActionWithdrawn,
+    ArtifactSaved, ArtifactShown, AttemptNotSent, AttemptStarted, AttemptUnknown, CallAnswered, CallFailed,
+    CallFailure, CallLost, CallReserved, CancelRequested, CheckStarted, DecisionOpened, DedupeClosed, DedupeEnd,
+    DedupeTaken, DeniedBy, DoubtResolved, Ending, ErrorKind, ErrorLogged, Event, Evidence, FinishRefused, Gate,
+    HandedOver, InboxRead, LookupInconclusive, MilestoneMarked, NoteTaken, PlannedMilestone, QuestionAnswered,
+    RefusalKind, Request, Resolution, RunEnded, RunResumed, RunStarted, RunStopped, SettledBy, StopReason, UnknownNext,
 };
 use lodestep_core::quota::Amounts;
 use lodestep_core::{Digest, Ordinal, RunId, Timestamp, ValueRef};
@@ -78,6 +78,7 @@ pub fn about(it: About) -> Vec<Event> {
         .chain(words(it))
         .chain(states(it))
         .chain(run(it))
+        .chain(dedupe(it))
         .collect()
 }
 
@@ -123,6 +124,7 @@ pub fn proposed(ordinal: Ordinal, value: ValueRef, gate: Gate) -> Event {
         max_attempts: 3,
         proposed_by: Some("ann".to_owned()),
         counted: true,
+        dedupe: None,
     })
 }
 
@@ -165,6 +167,15 @@ fn words(it: About) -> [Event; 6] {
         Event::QuestionAnswered(QuestionAnswered { ordinal, by, answer: text }),
         Event::ActionWithdrawn(ActionWithdrawn { ordinal, text }),
         Event::InboxRead(InboxRead { position: it.position }),
+    ]
+}
+
+fn dedupe(it: About) -> [Event; 3] {
+    let ordinal = it.ordinal;
+    [
+        Event::DedupeTaken(DedupeTaken { ordinal, key: "invoice-7".to_owned(), same: it.value.digest }),
+        Event::DedupeClosed(DedupeClosed { ordinal, end: DedupeEnd::Done(it.value) }),
+        Event::ActionHeld(ActionHeld { ordinal, run: RunId::parse("other").expect("sound"), action: ordinal }),
     ]
 }
 

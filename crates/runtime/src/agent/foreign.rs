@@ -1,14 +1,13 @@
 //! Keys that people bring along: those of later versions, and those of other systems.
 
 /// Keys that the format has but this version does not serve, by kind of table.
-const LATER: [(&str, &str); 13] = [
+const LATER: [(&str, &str); 12] = [
     ("file", "mcp"),
     ("file", "flow"),
     ("model", "api_key"),
     ("model", "base_url"),
     ("model", "params"),
     ("tool", "http"),
-    ("tool", "dedupe"),
     ("tool", "detach"),
     ("tool", "output"),
     ("tool", "trust_annotations"),

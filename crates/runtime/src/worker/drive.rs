@@ -3,6 +3,7 @@
 //! Nothing is sent that is not committed. An outcome is committed as soon as it is known, with whatever
 //! follows from it. When a commit fails, the state is read again and what was seen is applied to it anew.
 
+mod dedupe;
 mod priors;
 mod quarantine;
 
@@ -234,7 +235,9 @@ impl Drive {
                     }
                     checkpoint = after;
                 }
-                Err(error) if error.code() == "run.cancel_unread" => checkpoint = self.load().await?,
+                Err(error) if matches!(error.code(), "run.cancel_unread" | "effect.held") => {
+                    checkpoint = self.load().await?;
+                }
                 Err(error) if error.code() == "store.unavailable" && failures < STORE_PATIENCE => {
                     // Nothing is dispatched and what was seen is kept until the store takes it.
                     checkpoint = self.load_patiently(&mut failures).await?;
@@ -285,7 +288,8 @@ impl Drive {
         let busy = self.under_way.len() as u32;
         let parallel = draft.checkpoint().limits.parallel.max(1);
         let free = if stopping || self.lease.is_too_late() { 0 } else { parallel.saturating_sub(busy) };
-        let hands = Hands { free, send_by: self.lease.send_by(), busy: &self.under_way };
+        let keys = dedupe::known(&self.runtime, &self.claim.run, draft.checkpoint()).await?;
+        let hands = Hands { free, send_by: self.lease.send_by(), dedupe: &keys, busy: &self.under_way };
         owed(&mut draft, &run.definition, hands)?;
         let mut request = None;
         if !stopping && wants_model(draft.checkpoint(), draft.now()) && self.asking.is_none() {

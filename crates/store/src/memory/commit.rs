@@ -51,6 +51,7 @@ impl State {
         let rows = Rows::of(&commit.transition.events, after);
         let head = Head::of(after, &commit.standing);
         let read = head.inbox_read;
+        let other = self.taken_by_another(&commit.run, &rows);
         let run = self.run_mut(&commit.run)?;
         let holds = run.row.holder.is_some() && run.row.epoch == commit.epoch;
         if !holds || after.seq != run.row.seq + 1 {
@@ -59,6 +60,9 @@ impl State {
         let cancel = run.inbox.iter().any(|letter| letter.position > read && letter.message.holds_intents());
         if rows.yields_to_cancel && cancel {
             return Err(refusals::cancel_unread(&commit.run.key));
+        }
+        if let Some(error) = other {
+            return Err(error);
         }
         run.row.seq = head.seq;
         run.row.head = head.digest;

@@ -10,6 +10,7 @@
 //! - `read`: loading and listing.
 
 mod commit;
+mod dedupe;
 mod inbox;
 mod lease;
 mod read;
@@ -204,6 +205,10 @@ impl Store for MemoryStore {
             let effects = state.run(run)?.tables.effects.iter();
             Ok(effects.filter(|effect| same.is_none_or(|same| effect.same == *same)).cloned().collect())
         })
+    }
+
+    fn dedupe_keys<'a>(&'a self, namespace: &'a str, keys: &'a [String]) -> StoreFuture<'a, Vec<KeyHolder>> {
+        self.later(move |state| Ok(state.dedupe_keys(namespace, keys)))
     }
 
     fn artifacts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Vec<ArtifactRow>> {

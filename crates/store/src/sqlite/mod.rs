@@ -16,6 +16,7 @@
 
 mod beside;
 mod commit;
+mod dedupe;
 mod failure;
 mod inbox;
 mod integrity;
@@ -391,6 +392,10 @@ impl Store for SqliteStore {
 
     fn artifacts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Vec<ArtifactRow>> {
         self.read(|db| load::artifacts(db, run))
+    }
+
+    fn dedupe_keys<'a>(&'a self, namespace: &'a str, keys: &'a [String]) -> StoreFuture<'a, Vec<KeyHolder>> {
+        self.read_one_moment(|db| dedupe::holders(db, namespace, keys))
     }
 
     fn beside<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Beside> {
