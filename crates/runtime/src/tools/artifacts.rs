@@ -45,6 +45,11 @@ pub(crate) async fn bounded(store: &dyn Store, run: &RunRef, ordinal: u32, sight
     let preview = preview.trim_end_matches('\u{fffd}');
     let total = sight.text.len();
     let text = format!("{preview}\n[… {total} bytes in all; the whole is artifact {name}: open or search it …]");
+    if sight.seen != Seen::Done {
+        // Only what was done makes an artifact; of anything else what is shown is all that is kept.
+        let text = format!("{preview}\n[… {total} bytes in all; the rest is not kept …]");
+        return Ok(Sight::new(sight.seen, text));
+    }
     let artifact = keep(store, run, &name, sight.text).await?;
     Ok(Sight { seen: sight.seen, text: text.into_bytes(), artifact: Some(artifact) })
 }
