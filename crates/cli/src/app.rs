@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lodestep::Runtime;
 use lodestep::core::{Error, Result, RunKey};
-use lodestep::store::{RunRow, SqliteStore, SystemClock};
+use lodestep::process::Demand;
+use lodestep::store::{RunRow, STORE_FOLDER, SqliteStore, SystemClock};
 use serde_json::{Value, json};
 
 use crate::args::Cli;
@@ -18,12 +19,10 @@ pub struct App {
     /// Print JSON on stdout.
     pub json: bool,
     by: Option<String>,
+    cage: Demand,
     program: String,
     run: Mutex<Option<String>>,
 }
-
-/// The folder that holds a store when nothing is said.
-const FOLDER: &str = ".lodestep";
 
 /// The store's file in it.
 const FILE: &str = "lodestep.db";
@@ -32,7 +31,8 @@ impl App {
     /// What was typed.
     pub fn new(cli: &Cli) -> Self {
         let program = std::env::args().next().unwrap_or_else(|| "lodestep".to_owned());
-        Self { store: cli.store.clone(), json: cli.json, by: cli.by.clone(), program, run: Mutex::default() }
+        let (store, by) = (cli.store.clone(), cli.by.clone());
+        Self { store, json: cli.json, by, cage: cli.cage, program, run: Mutex::default() }
     }
 
     /// Who says it: as given, else the machine's user.
@@ -93,8 +93,8 @@ impl App {
             return path.clone();
         }
         let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
-        let found = here.ancestors().map(|folder| folder.join(FOLDER).join(FILE)).find(|path| path.exists());
-        found.unwrap_or_else(|| here.join(FOLDER).join(FILE))
+        let found = here.ancestors().map(|folder| folder.join(STORE_FOLDER).join(FILE)).find(|path| path.exists());
+        found.unwrap_or_else(|| here.join(STORE_FOLDER).join(FILE))
     }
 
     /// Opens the store, making it when `make` says so.
@@ -106,7 +106,7 @@ impl App {
         let path = if make { self.store_path() } else { self.existing()? };
         prepare_folder(&path)?;
         let store = SqliteStore::open(&path, Arc::new(SystemClock))?;
-        Ok(Runtime::builder(Arc::new(store)).build())
+        Ok(Runtime::builder(Arc::new(store)).cage(self.cage).build())
     }
 
     /// Opens the store to look at it, also where it can't be written.
@@ -179,7 +179,7 @@ pub fn exit_code(error: &Error) -> u8 {
 
 /// The default folder is the owner's alone, and no business of version control.
 fn prepare_folder(path: &Path) -> Result<()> {
-    let folder = path.parent().filter(|folder| folder.ends_with(FOLDER));
+    let folder = path.parent().filter(|folder| folder.ends_with(STORE_FOLDER));
     let Some(folder) = folder.filter(|folder| !folder.exists()) else {
         return Ok(());
     };
@@ -191,5 +191,9 @@ fn prepare_folder(path: &Path) -> Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder).map_err(fault)?;
-    std::fs::write(folder.join(".gitignore"), "*\n").map_err(fault)
+    let mut file = std::fs::OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut file, 0o600);
+    let written = file.write(true).create(true).truncate(true).open(folder.join(".gitignore"));
+    written.and_then(|mut file| file.write_all(b"*\n")).map_err(fault)
 }

@@ -3,6 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use lodestep::process::Demand;
+
+use crate::bulk::Bulk;
+use crate::select::Selection;
 
 /// A durable execution runtime for AI agents.
 #[derive(Parser)]
@@ -17,8 +21,19 @@ pub struct Cli {
     /// Who says it, for approvals and other words to a run.
     #[arg(long, global = true, env = "LODESTEP_USER", value_name = "NAME")]
     pub by: Option<String>,
+    /// Whether tools start on a machine that can't keep them from the store's files: best-effort or required.
+    #[arg(long, global = true, env = "LODESTEP_CAGE", value_name = "DEMAND", default_value = "best-effort", value_parser = demand)]
+    pub cage: Demand,
     #[command(subcommand)]
     pub command: Command,
+}
+
+fn demand(text: &str) -> Result<Demand, String> {
+    match text {
+        "best-effort" => Ok(Demand::BestEffort),
+        "required" => Ok(Demand::Required),
+        _ => Err("it is `best-effort` or `required`".to_owned()),
+    }
 }
 
 /// The commands.
@@ -29,7 +44,7 @@ pub enum Command {
     /// Exits 0 completed, 1 failed, 3 waiting, 4 cancelled, 5 in doubt, 6 stopped, 2 for an error in the file.
     #[command(after_help = "Example: lodestep run agent.toml -i topic=\"why async Rust needs Pin\"")]
     Run(RunArgs),
-    /// Let a run go on: the only unfinished one, or one by its id.
+    /// Let a run go on: the only unfinished one, or one by its id. With filters: tell stopped runs to go on.
     #[command(after_help = "Example: lodestep resume 7k2m")]
     Resume {
         /// The end of the run's id.
@@ -37,6 +52,8 @@ pub enum Command {
         /// Every unfinished run.
         #[arg(long, conflicts_with = "run")]
         all: bool,
+        #[command(flatten)]
+        bulk: Bulk,
         /// Wait so long after each step, to watch it.
         #[arg(long, value_name = "DURATION", value_parser = duration)]
         pace: Option<std::time::Duration>,
@@ -54,12 +71,17 @@ pub enum Command {
     /// List runs: what needs you first.
     #[command(after_help = "Example: lodestep ls --status waiting")]
     Ls {
-        /// Only this status: running, ready, waiting, stopped, in-doubt, quarantined, completed, failed, cancelled.
+        #[command(flatten)]
+        selection: Selection,
+        /// At most so many of each group; of the others there is a count.
         #[arg(long)]
-        status: Vec<String>,
-        /// Only this agent's runs.
-        #[arg(long)]
-        agent: Option<String>,
+        limit: Option<usize>,
+    },
+    /// List what waits for people, a line each, with the command that settles it.
+    #[command(after_help = "Example: lodestep todo --label team=billing")]
+    Todo {
+        #[command(flatten)]
+        selection: Selection,
         /// At most so many.
         #[arg(long, default_value_t = 100)]
         limit: usize,
@@ -69,6 +91,35 @@ pub enum Command {
     Show {
         /// The end of the run's id.
         run: String,
+        /// As it was after this step.
+        #[arg(long, value_name = "STEP")]
+        at: Option<u64>,
+    },
+    /// Print what the model was asked, rebuilt to the byte, and what it was made of.
+    #[command(after_help = "Example: lodestep context 7k2m --at 14")]
+    Context {
+        /// The end of the run's id.
+        run: String,
+        /// The last request at this step or before it; the last of all if nothing is said.
+        #[arg(long, value_name = "STEP")]
+        at: Option<u64>,
+        /// The request whose reply became this decision.
+        #[arg(long, value_name = "NUMBER", conflicts_with = "at")]
+        decision: Option<u32>,
+    },
+    /// Say what changed between two steps of a run, or between two runs.
+    #[command(after_help = "Example: lodestep diff 7k2m --from 10 --to 20")]
+    Diff {
+        /// The end of the run's id.
+        run: String,
+        /// The end of another run's id, to compare with.
+        other: Option<String>,
+        /// The first state: after this step. Without it the start; of two runs the last.
+        #[arg(long, value_name = "STEP")]
+        from: Option<u64>,
+        /// The second state: after this step. Without it the last.
+        #[arg(long, value_name = "STEP")]
+        to: Option<u64>,
     },
     /// Print a run's events.
     #[command(after_help = "Example: lodestep log 7k2m --from 20")]
@@ -82,25 +133,29 @@ pub enum Command {
         #[arg(long, default_value_t = 1000)]
         limit: usize,
     },
-    /// Approve requests by their names.
+    /// Approve requests by their names, or those that filters choose.
     #[command(after_help = "Example: lodestep approve a7f3 09bc")]
     Approve {
         /// The start of a request's name; each request once.
-        #[arg(required = true, value_name = "REQUEST")]
+        #[arg(value_name = "REQUEST")]
         requests: Vec<String>,
         /// Other arguments for one request, a JSON object: your own action in place of the proposed one.
         #[arg(long, value_name = "JSON")]
         edit: Option<String>,
+        #[command(flatten)]
+        bulk: Bulk,
     },
-    /// Deny requests by their names.
+    /// Deny requests by their names, or those that filters choose.
     #[command(after_help = "Example: lodestep deny a7f3 --reason \"not yet\"")]
     Deny {
         /// The start of a request's name; each request once.
-        #[arg(required = true, value_name = "REQUEST")]
+        #[arg(value_name = "REQUEST")]
         requests: Vec<String>,
         /// What the model is told.
         #[arg(long, default_value = "")]
         reason: String,
+        #[command(flatten)]
+        bulk: Bulk,
     },
     /// Answer a question by its request's name.
     #[command(after_help = "Example: lodestep answer a7f3 \"the second one\"")]
@@ -136,20 +191,84 @@ pub enum Command {
         /// The end of the run's id; every run without it.
         run: Option<String>,
     },
-    /// Cancel a run: nothing is sent from then on.
+    /// Cancel a run, or those that filters choose: nothing is sent from then on.
     #[command(after_help = "Example: lodestep cancel 7k2m --reason \"wrong topic\"")]
     Cancel {
+        /// The end of the run's id.
+        run: Option<String>,
+        /// Why.
+        #[arg(long, default_value = "")]
+        reason: String,
+        #[command(flatten)]
+        bulk: Bulk,
+    },
+    /// Pause a run: nothing is begun from then on, what is under way ends, `resume` goes on.
+    #[command(after_help = "Example: lodestep pause 7k2m --reason \"wait for the numbers\"")]
+    Pause {
         /// The end of the run's id.
         run: String,
         /// Why.
         #[arg(long, default_value = "")]
         reason: String,
     },
-    /// Let a quarantined run go on.
+    /// Tell a run's model something: it is shown until a decision has seen it.
+    #[command(after_help = "Example: lodestep tell 7k2m \"the second source is wrong\"")]
+    Tell {
+        /// The end of the run's id.
+        run: String,
+        /// What.
+        text: String,
+        /// Counts once under this id, however often it is sent.
+        #[arg(long, value_name = "ID")]
+        id: Option<String>,
+    },
+    /// Send a signal to a run: a wait for it ends, and one that comes early is kept.
+    #[command(after_help = "Example: lodestep signal 7k2m paid '{\"cents\": 500}' --id delivery-4711")]
+    Signal {
+        /// The end of the run's id.
+        run: String,
+        /// The signal's name.
+        name: String,
+        /// What it carries, as JSON.
+        value: Option<String>,
+        /// Counts once under this id, however often it is sent.
+        #[arg(long, value_name = "ID")]
+        id: Option<String>,
+    },
+    /// Show or raise what a run may spend.
+    #[command(subcommand)]
+    Quota(QuotaCommand),
+    /// Let a quarantined run go on, or those that filters choose.
     #[command(after_help = "Example: lodestep release 7k2m")]
     Release {
         /// The end of the run's id.
+        run: Option<String>,
+        #[command(flatten)]
+        bulk: Bulk,
+    },
+}
+
+/// What can be done with quotas.
+#[derive(Subcommand)]
+pub enum QuotaCommand {
+    /// Show what a run has spent, holds back and has left.
+    #[command(after_help = "Example: lodestep quota show 7k2m")]
+    Show {
+        /// The end of the run's id.
         run: String,
+    },
+    /// Raise a limit; `resume` lets a run go on that had stopped for it.
+    #[command(after_help = "Example: lodestep quota add 7k2m usd 2.50 --id ticket-4711")]
+    Add {
+        /// The end of the run's id.
+        run: String,
+        /// total_tokens, input_tokens, output_tokens, usd, model_calls, tool_calls, active_time or deadline.
+        quota: String,
+        /// A number, an amount of usd such as 2.50, or a time such as 90m or 2d.
+        amount: String,
+        /// Counts once under this id, however often it is sent.
+        #[arg(long, value_name = "ID")]
+        id: Option<String>,
     },
 }
 
@@ -164,6 +283,9 @@ pub struct RunArgs {
     /// The run's id: the same id and inputs return the existing run.
     #[arg(long)]
     pub id: Option<String>,
+    /// A label to find the run by, name=value.
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = name_value)]
+    pub labels: Vec<(String, String)>,
     /// Start another run even if an unfinished one of the same agent and inputs exists.
     #[arg(long, conflicts_with = "id")]
     pub new: bool,
@@ -206,9 +328,10 @@ pub struct TestArgs {
 #[command(group = clap::ArgGroup::new("became").required(true).args(["happened", "retry", "abandon"]))]
 pub struct ResolveArgs {
     /// The end of the run's id.
-    pub run: String,
+    #[arg(requires = "action")]
+    pub run: Option<String>,
     /// The action's number.
-    pub action: u32,
+    pub action: Option<u32>,
     /// It happened; this is its result.
     #[arg(long, value_name = "RESULT", num_args = 0..=1, default_missing_value = "")]
     pub happened: Option<String>,
@@ -218,21 +341,27 @@ pub struct ResolveArgs {
     /// Give it up; the model is told that the outcome is unknown.
     #[arg(long, value_name = "REASON", num_args = 0..=1, default_missing_value = "")]
     pub abandon: Option<String>,
+    #[command(flatten)]
+    pub bulk: Bulk,
 }
 
-fn name_value(text: &str) -> Result<(String, String), String> {
+/// NAME=VALUE.
+pub fn name_value(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
 }
 
-fn duration(text: &str) -> Result<std::time::Duration, String> {
+/// 500ms, 2s, 1m, 2h, 7d.
+pub fn duration(text: &str) -> Result<std::time::Duration, String> {
     let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let number: u64 = text[..at].parse().map_err(|_| "write 500ms, 2s or 1m")?;
+    let number: u64 = text[..at].parse().map_err(|_| "write 500ms, 2s, 1m, 2h or 7d")?;
     let unit_ms = match &text[at..] {
         "ms" => 1,
         "s" => 1_000,
         "m" => 60_000,
-        _ => return Err("write 500ms, 2s or 1m".to_owned()),
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return Err("write 500ms, 2s, 1m, 2h or 7d".to_owned()),
     };
     Ok(std::time::Duration::from_millis(number.saturating_mul(unit_ms)))
 }

@@ -4,7 +4,7 @@
 //! end: starting another run would do every effect a second time. A marker file beside the store stands from before the work
 //! until the end was shown. It survives the process, which is all that it is for.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lodestep::Runtime;
 use lodestep::core::{Digest, Result};
@@ -23,13 +23,25 @@ fn folder(app: &App) -> PathBuf {
     PathBuf::from(folder)
 }
 
+/// Makes an empty file, and its folder, for their owner only.
+fn make(folder: &Path, path: &Path) -> std::io::Result<()> {
+    let (mut folders, mut file) = (std::fs::DirBuilder::new(), std::fs::OpenOptions::new());
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::DirBuilderExt::mode(&mut folders, 0o700);
+        std::os::unix::fs::OpenOptionsExt::mode(&mut file, 0o600);
+    }
+    folders.recursive(true).create(folder)?;
+    file.write(true).create(true).truncate(true).open(path).map(drop)
+}
+
 impl Following {
     /// Marks a run as followed.
     pub fn mark(app: &App, run: &str) -> Self {
         let folder = folder(app);
         let path = folder.join(run);
         // Without the marker the run is as safe as before; only the same command after its end is not.
-        let _ = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&path, []));
+        let _ = make(&folder, &path);
         Self { path }
     }
 

@@ -5,6 +5,7 @@
 //! - [`args`]: what can be typed.
 //! - [`commands`]: one file a command.
 //! - [`app`]: the store, the output and the hints that all commands share.
+//! - [`select`], [`bulk`]: the filters that choose runs, and words to many of them.
 //! - [`progress`]: what is shown while a run goes on.
 //! - [`following`]: runs whose end was not shown yet.
 //! - [`people`]: requests as a person sees them, and their answers.
@@ -12,10 +13,12 @@
 
 mod app;
 mod args;
+mod bulk;
 mod commands;
 mod following;
 mod people;
 mod progress;
+mod select;
 mod text;
 
 use std::process::ExitCode;
@@ -34,6 +37,7 @@ fn main() -> ExitCode {
     if let Some(code) = lodestep::process::hidden_main() {
         return code;
     }
+    lodestep::process::guard_memory();
     let cli = Cli::parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().worker_threads(2).build() {
         Ok(runtime) => runtime,

@@ -1,12 +1,14 @@
 //! Requests as a person sees them: the tool, the exact arguments, what answers there are.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use lodestep::core::checkpoint::{Action, ActionState, Phase};
 use lodestep::core::event::{Gate, Request};
 use lodestep::core::rules::inbox::Word;
-use lodestep::core::{Error, Result};
+use lodestep::core::{Digest, Error, Ordinal, Result};
 use lodestep::inspect::Opened;
+use lodestep::store::RequestRow;
 use serde_json::{Value, json};
 
 use crate::app::App;
@@ -114,6 +116,52 @@ pub fn as_json(opened: &Opened, action: &Action, request: &Request, approval: bo
 /// The start of a request's name, as it is typed.
 pub fn short(request: &Request) -> String {
     request.name.to_hex()[..4].to_owned()
+}
+
+/// The shortest start of each request's name, of at least four characters, that no other of these begins with.
+pub fn short_names(requests: &[RequestRow]) -> BTreeMap<Digest, String> {
+    let mut names: Vec<(String, Digest)> = requests.iter().map(|row| (row.name.to_hex(), row.name)).collect();
+    names.sort();
+    let common =
+        |one: &str, other: &str| one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count();
+    let with =
+        |at: Option<usize>, name: &str| at.and_then(|at| names.get(at)).map_or(0, |other| common(name, &other.0));
+    let ends = names.iter().enumerate().map(|(at, (name, digest))| {
+        let clear = with(at.checked_sub(1), name).max(with(Some(at + 1), name)) + 1;
+        (*digest, name[..clear.clamp(4, name.len())].to_owned())
+    });
+    ends.collect()
+}
+
+/// What was said when a run stopped; empty when it has not.
+pub fn stopped_because(opened: &Opened) -> String {
+    match &opened.checkpoint.phase {
+        Phase::Stopped { text, .. } => opened.text(text),
+        _ => String::new(),
+    }
+}
+
+/// What a word can be about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum About {
+    /// The whole run: cancel, resume, release.
+    Run,
+    /// An action in doubt.
+    Action(Ordinal),
+    /// A request.
+    Request(Digest),
+}
+
+/// Was a word about this, or about the whole run, accepted that no worker has read yet?
+pub fn is_said(opened: &Opened, about: About) -> bool {
+    let words = opened.unread.iter().map(|(_, message)| match &message.word {
+        Word::Cancel { .. } | Word::Resume | Word::Release => Some(About::Run),
+        Word::Resolve { ordinal, .. } => Some(About::Action(*ordinal)),
+        Word::Approve { request } | Word::Deny { request, .. } => Some(About::Request(*request)),
+        Word::ApproveEdited { request, .. } | Word::Answer { request, .. } => Some(About::Request(*request)),
+        _ => None,
+    });
+    words.flatten().any(|said| said == about || said == About::Run)
 }
 
 /// How to answer the open requests of a run from anywhere.

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use lodestep::core::checkpoint::Checkpoint;
-use lodestep::core::event::{Ending, ErrorKind, SettledBy};
+use lodestep::core::event::{Ending, ErrorKind, Gate, SettledBy};
 use lodestep::core::{Digest, Event, Ordinal, RunKey};
 use lodestep::observe::Observer;
 use serde_json::Value;
@@ -57,6 +57,11 @@ impl Progress {
                 let name = format!("{}{}", event.tool, arguments.map(|bytes| summary(bytes)).unwrap_or_default());
                 let shown = event.class.is_repeatable() || event.tool == "ask";
                 self.names().insert((run.clone(), event.ordinal), name.clone());
+                match &event.gate {
+                    Gate::Timer(until) => return Some(format!("waits until {until}")),
+                    Gate::Signal(wait) => return Some(format!("waits for signal {}", wait.name)),
+                    _ => {}
+                }
                 (!shown).then(|| format!("proposes {name}"))
             }
             Event::ActionFinished(event) => {
@@ -91,6 +96,15 @@ impl Progress {
             }
             Event::ActionDenied(event) => {
                 Some(format!("{}: {}", self.name(run, event.ordinal, after), text(&event.text.digest)?))
+            }
+            Event::SignalTaken(event) => Some(format!("{}: the signal came", self.name(run, event.ordinal, after))),
+            Event::TimerFired(event) => {
+                Some(format!("{}: {}", self.name(run, event.ordinal, after), text(&event.result.digest)?))
+            }
+            Event::GuidanceGiven(event) => Some(format!("told by {}: {}", event.by, text(&event.text.digest)?)),
+            Event::QuotaRaised(event) => {
+                let amount = event.quota.shown(event.amount);
+                Some(format!("{} added {amount} to {}", event.by, event.quota.as_str()))
             }
             Event::RunStopped(event) => Some(format!("stopped: {}", text(&event.text.digest).unwrap_or_default())),
             Event::CancelRequested(event) => Some(format!("cancelled by {}", event.by)),

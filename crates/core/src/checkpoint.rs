@@ -12,15 +12,15 @@ use crate::definition::Limits;
 use crate::digest::Digest;
 use crate::effect::Class;
 use crate::error::{Error, Result};
-use crate::event::{DeniedBy, Ending, ErrorKind, Evidence, Gate, RefusalKind, SettledBy, StopReason};
+use crate::event::{DeniedBy, Ending, ErrorKind, Evidence, Gate, RefusalKind, Request, SettledBy, StopReason};
 use crate::ids::{Ordinal, RunId, RunKey};
-use crate::quota::{Amounts, Quotas};
+use crate::quota::{Amounts, Quotas, Remaining};
 use crate::time::Timestamp;
 use crate::value::Stored;
 
 mod records;
 
-pub use records::{ClosedRequest, Closing, ErrorEntry, Repeats};
+pub use records::{ClosedRequest, Closing, ErrorEntry, Guidance, Repeats, Signal};
 
 /// The version of the fold: the same journal gives the same checkpoint bytes within a version.
 pub const FOLD_VERSION: u32 = 1;
@@ -33,6 +33,12 @@ pub const NOTES: usize = 128;
 
 /// How many decisions' texts a checkpoint keeps for the context.
 pub const RECENT_TEXTS: usize = 8;
+
+/// How many words of guidance wait at most for a decision that has seen them.
+pub const GUIDANCE: usize = 16;
+
+/// How many signals wait at most for someone who takes them.
+pub const SIGNALS: usize = 64;
 
 /// A run's state.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
@@ -127,6 +133,12 @@ pub struct Checkpoint {
     /// The last settled action and how often it came in a row.
     #[n(29)]
     pub repeats: Repeats,
+    /// What people told the model and no decision has seen, oldest first.
+    #[n(30)]
+    pub guidance: VecDeque<Guidance>,
+    /// Signals that no wait has taken, oldest first.
+    #[n(31)]
+    pub signals: VecDeque<Signal>,
     /// The dedupe keys that its actions have taken and not let go of; `None` when there are none.
     #[n(32)]
     pub dedupe_keys: Option<BTreeMap<Ordinal, String>>,
@@ -343,9 +355,9 @@ pub struct Action {
     /// True once an attempt of it may have reached the world.
     #[n(19)]
     pub maybe_sent: bool,
-    /// Until when an approval covers the first intent.
+    /// The request that was approved; its expiry stops a first intent.
     #[n(20)]
-    pub approved_until: Option<Timestamp>,
+    pub approved: Option<Request>,
     /// The key under which it happens once in its namespace.
     #[n(24)]
     pub dedupe: Option<String>,
@@ -418,14 +430,6 @@ pub enum ActionState {
         #[n(2)]
         since: Timestamp,
     },
-}
-
-impl Action {
-    /// Is it sure that nothing of it was sent, and that nothing is under way?
-    pub fn is_unsent(&self) -> bool {
-        !self.maybe_sent
-            && matches!(self.state, ActionState::Gated { .. } | ActionState::Ready { .. } | ActionState::Held { .. })
-    }
 }
 
 /// How an action was settled.
@@ -543,6 +547,11 @@ impl Checkpoint {
     /// The run's key.
     pub fn key(&self) -> RunKey {
         RunKey { namespace: self.namespace.clone(), run: self.run.clone() }
+    }
+
+    /// What is left of each limited quota at the journal's time.
+    pub fn remaining(&self) -> Vec<Remaining> {
+        self.quota.remaining(self.at.ms_since(self.started_at))
     }
 
     /// True once nothing can move the run any more but a late word on what was sent.

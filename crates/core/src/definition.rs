@@ -3,6 +3,8 @@
 //! A definition is data. It is compiled from an agent file or built by a program, stored as a value in
 //! the run's first transition, and never changes under a run. References to inputs and secrets stay references.
 
+mod http;
+
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
@@ -13,6 +15,8 @@ use serde_json::Value;
 use crate::digest::Digest;
 use crate::effect::Class;
 use crate::json::canonical;
+
+pub use http::{HttpLookup, HttpRequest, HttpTool, Sign};
 
 /// An agent, whole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -135,6 +139,9 @@ pub struct ToolDefinition {
     /// What makes an effect happen once in its namespace, whichever run does it; may hold `${arg:…}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dedupe: Option<String>,
+    /// The JSON Schema of its result; anything fits when `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
 }
 
 impl ToolDefinition {
@@ -142,6 +149,15 @@ impl ToolDefinition {
     pub fn digest(&self) -> Digest {
         let value = serde_json::to_value(self).unwrap_or(Value::Null);
         Digest::over("lodestep tool 1", &[&canonical(&value)])
+    }
+
+    /// Every text of it that may hold a reference to the environment.
+    pub fn environment_texts(&self) -> Vec<&str> {
+        match &self.kind {
+            ToolKind::Command { env, .. } => env.values().map(String::as_str).collect(),
+            ToolKind::Http(http) => http.texts().collect(),
+            ToolKind::State { .. } | ToolKind::Builtin { .. } | ToolKind::Sql { .. } | ToolKind::Function => Vec::new(),
+        }
     }
 }
 
@@ -177,6 +193,8 @@ pub enum ToolKind {
         /// The folder it runs in.
         folder: String,
     },
+    /// An HTTP request: arguments in its url, query or body, the answer's body is the result.
+    Http(Box<HttpTool>),
     /// One statement of a SQLite database, committed there together with the action's key.
     Sql {
         /// The database's file; may hold `${input:…}`.
@@ -204,6 +222,10 @@ pub enum StateAct {
     OpenArtifact,
     /// Stop showing it.
     CloseArtifact,
+    /// Wait for a signal.
+    WaitForSignal,
+    /// Wait for a time.
+    Wait,
 }
 
 /// One rule of the policy.

@@ -32,7 +32,7 @@ fn is_own_state(kind: &ToolKind) -> bool {
     match kind {
         ToolKind::State { .. } => true,
         ToolKind::Builtin { builtin, .. } => builtin == "artifacts",
-        ToolKind::Command { .. } | ToolKind::Sql { .. } | ToolKind::Function => false,
+        ToolKind::Command { .. } | ToolKind::Http(_) | ToolKind::Sql { .. } | ToolKind::Function => false,
     }
 }
 

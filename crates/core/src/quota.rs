@@ -46,6 +46,19 @@ impl Amounts {
         }
     }
 
+    /// The part that counts against a quota; nothing for those of time.
+    pub fn of(&self, quota: Quota) -> u64 {
+        match quota {
+            Quota::TotalTokens => self.total_tokens(),
+            Quota::InputTokens => self.input_tokens,
+            Quota::OutputTokens => self.output_tokens,
+            Quota::Usd => self.usd_micro,
+            Quota::ModelCalls => self.model_calls,
+            Quota::ToolCalls => self.tool_calls,
+            Quota::ActiveTime | Quota::Deadline => 0,
+        }
+    }
+
     /// Tokens of requests and replies together.
     pub fn total_tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
@@ -72,15 +85,147 @@ pub struct Quotas {
     pub overrun: Amounts,
 }
 
+/// What a run can run out of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, Serialize)]
+#[cbor(index_only)]
+#[serde(rename_all = "snake_case")]
+pub enum Quota {
+    /// Tokens of requests and replies together.
+    #[n(0)]
+    TotalTokens,
+    /// Tokens of requests.
+    #[n(1)]
+    InputTokens,
+    /// Tokens of replies.
+    #[n(2)]
+    OutputTokens,
+    /// Money, in millionths of a usd.
+    #[n(3)]
+    Usd,
+    /// Calls of the model.
+    #[n(4)]
+    ModelCalls,
+    /// Calls of tools.
+    #[n(5)]
+    ToolCalls,
+    /// Time held by a worker, in milliseconds.
+    #[n(6)]
+    ActiveTime,
+    /// Time since the start, in milliseconds.
+    #[n(7)]
+    Deadline,
+}
+
+impl Quota {
+    /// Every quota, in the order of its number.
+    pub const ALL: [Self; 8] = [
+        Self::TotalTokens,
+        Self::InputTokens,
+        Self::OutputTokens,
+        Self::Usd,
+        Self::ModelCalls,
+        Self::ToolCalls,
+        Self::ActiveTime,
+        Self::Deadline,
+    ];
+
+    /// Its name in an agent file.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::TotalTokens => "total_tokens",
+            Self::InputTokens => "input_tokens",
+            Self::OutputTokens => "output_tokens",
+            Self::Usd => "usd",
+            Self::ModelCalls => "model_calls",
+            Self::ToolCalls => "tool_calls",
+            Self::ActiveTime => "active_time",
+            Self::Deadline => "deadline",
+        }
+    }
+
+    /// The quota of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|quota| quota.as_str() == name)
+    }
+
+    /// The limit, where there is one.
+    pub fn limit(self, limits: &QuotaLimits) -> Option<u64> {
+        match self {
+            Self::TotalTokens => limits.total_tokens,
+            Self::InputTokens => limits.input_tokens,
+            Self::OutputTokens => limits.output_tokens,
+            Self::Usd => limits.usd_micro,
+            Self::ModelCalls => limits.model_calls,
+            Self::ToolCalls => limits.tool_calls,
+            Self::ActiveTime => limits.active_time_ms,
+            Self::Deadline => limits.deadline_ms,
+        }
+    }
+
+    /// Raises the limit; what has none stays without. Stops at the largest number.
+    pub fn raise(self, limits: &mut QuotaLimits, amount: u64) {
+        let limit = match self {
+            Self::TotalTokens => &mut limits.total_tokens,
+            Self::InputTokens => &mut limits.input_tokens,
+            Self::OutputTokens => &mut limits.output_tokens,
+            Self::Usd => &mut limits.usd_micro,
+            Self::ModelCalls => &mut limits.model_calls,
+            Self::ToolCalls => &mut limits.tool_calls,
+            Self::ActiveTime => &mut limits.active_time_ms,
+            Self::Deadline => &mut limits.deadline_ms,
+        };
+        *limit = limit.map(|limit| limit.saturating_add(amount));
+    }
+
+    /// An amount as people read it: `2.50`, `1h 5m`, `12`.
+    pub fn shown(self, amount: u64) -> String {
+        match self {
+            Self::Usd => format!("{}.{:0>2}", amount / 1_000_000, trimmed(amount % 1_000_000)),
+            Self::ActiveTime | Self::Deadline => span(amount / 1_000),
+            _ => amount.to_string(),
+        }
+    }
+}
+
+/// Six decimal places, without the zeros at the end beyond the second.
+fn trimmed(micro: u64) -> String {
+    let mut digits = format!("{micro:06}");
+    while digits.len() > 2 && digits.ends_with('0') {
+        digits.pop();
+    }
+    digits
+}
+
+/// A length of time by its two largest units.
+fn span(seconds: u64) -> String {
+    let units = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
+    let first = units.iter().position(|(of, _)| seconds >= *of).unwrap_or(units.len() - 1);
+    let (of, unit) = units[first];
+    let rest = units.get(first + 1).filter(|(smaller, _)| seconds % of >= *smaller);
+    let rest = rest.map(|(smaller, unit)| format!(" {}{unit}", seconds % of / smaller)).unwrap_or_default();
+    format!("{}{unit}{rest}", seconds / of)
+}
+
 /// One row of what is left, for people and for the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Remaining {
-    /// The quota's name in an agent file.
-    pub quota: &'static str,
+    /// Which quota.
+    pub quota: Quota,
+    /// Spent for good.
+    pub used: u64,
+    /// Held back for what is under way or in doubt.
+    pub reserved: u64,
     /// What is neither used nor reserved; never below zero.
     pub left: u64,
     /// The limit.
     pub limit: u64,
+}
+
+impl Remaining {
+    /// Is no more than a fifth left? The model is told so.
+    pub fn is_low(&self) -> bool {
+        self.left.saturating_mul(5) <= self.limit
+    }
 }
 
 impl Quotas {
@@ -120,24 +265,19 @@ impl Quotas {
         self.overrun = self.overrun.plus(used.minus(reserved));
     }
 
-    /// What is left of each limited quota.
-    pub fn remaining(&self) -> Vec<Remaining> {
-        let taken = self.used.plus(self.reserved);
-        let limits = &self.limits;
-        [
-            ("total_tokens", taken.total_tokens(), limits.total_tokens),
-            ("input_tokens", taken.input_tokens, limits.input_tokens),
-            ("output_tokens", taken.output_tokens, limits.output_tokens),
-            ("usd_micro", taken.usd_micro, limits.usd_micro),
-            ("model_calls", taken.model_calls, limits.model_calls),
-            ("tool_calls", taken.tool_calls, limits.tool_calls),
-            ("active_time_ms", self.active_us / 1000, limits.active_time_ms),
-        ]
-        .into_iter()
-        .filter_map(|(quota, taken, limit)| {
-            limit.map(|limit| Remaining { quota, left: limit.saturating_sub(taken), limit })
-        })
-        .collect()
+    /// What is left of each limited quota, so many milliseconds after the run's start.
+    pub fn remaining(&self, age_ms: u64) -> Vec<Remaining> {
+        let row = |quota: Quota| {
+            let limit = quota.limit(&self.limits)?;
+            let (used, reserved) = match quota {
+                Quota::ActiveTime => (self.active_us / 1000, 0),
+                Quota::Deadline => (age_ms, 0),
+                counted => (self.used.of(counted), self.reserved.of(counted)),
+            };
+            let left = limit.saturating_sub(used.saturating_add(reserved));
+            Some(Remaining { quota, used, reserved, left, limit })
+        };
+        Quota::ALL.into_iter().filter_map(row).collect()
     }
 }
 
@@ -150,6 +290,38 @@ mod tests {
     }
 
     #[test]
+    fn amounts_are_shown_as_people_say_them() {
+        for (quota, amount, shown) in [
+            (Quota::Usd, 2_500_000, "2.50"),
+            (Quota::Usd, 1, "0.000001"),
+            (Quota::Usd, 0, "0.00"),
+            (Quota::ActiveTime, 999, "0s"),
+            (Quota::ActiveTime, 3_900_000, "1h 5m"),
+            (Quota::Deadline, 1_209_600_000, "14d"),
+            (Quota::Deadline, 90_061_000, "1d 1h"),
+            (Quota::ToolCalls, 12, "12"),
+        ] {
+            assert_eq!(quota.shown(amount), shown);
+        }
+        assert!(Quota::ALL.into_iter().all(|quota| Quota::from_name(quota.as_str()) == Some(quota)));
+    }
+
+    #[test]
+    fn a_top_up_raises_the_limit_and_lowers_nothing_that_was_spent() {
+        let limits = QuotaLimits { model_calls: Some(2), ..QuotaLimits::default() };
+        let mut quotas = Quotas::new(limits);
+        quotas.reserve(call(1, 1));
+        quotas.settle(call(1, 1), call(1, 1));
+        let used = quotas.used;
+        Quota::ModelCalls.raise(&mut quotas.limits, 3);
+        Quota::ToolCalls.raise(&mut quotas.limits, 3);
+        assert_eq!((quotas.used, quotas.limits.model_calls, quotas.limits.tool_calls), (used, Some(5), None));
+        assert_eq!(quotas.remaining(0)[0].left, 4);
+        Quota::ModelCalls.raise(&mut quotas.limits, u64::MAX);
+        assert_eq!(quotas.limits.model_calls, Some(u64::MAX));
+    }
+
+    #[test]
     fn g09_reserved_counts_and_an_overrun_stops_the_next() {
         let limits = QuotaLimits { total_tokens: Some(100), ..QuotaLimits::default() };
         let mut quotas = Quotas::new(limits);
@@ -157,10 +329,10 @@ mod tests {
         quotas.reserve(call(50, 50));
         assert_eq!(quotas.refuses(call(1, 0)), Some("total_tokens"));
         quotas.settle(call(50, 50), call(10, 10));
-        assert_eq!(quotas.remaining()[0].left, 80);
+        assert_eq!(quotas.remaining(0)[0].left, 80);
         quotas.reserve(call(10, 10));
         quotas.settle(call(10, 10), call(500, 10));
-        assert_eq!(quotas.remaining()[0].left, 0, "never below zero");
+        assert_eq!(quotas.remaining(0)[0].left, 0, "never below zero");
         assert_eq!(quotas.overrun.input_tokens, 490);
         assert_eq!(quotas.refuses(call(1, 0)), Some("total_tokens"));
     }

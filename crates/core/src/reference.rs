@@ -1,4 +1,5 @@
-//! References in texts of a definition: `${input:x}`, `${arg:x}`, `${env:X}`, `${env:X:-default}`, and `$${` for a literal `${`.
+//! References in texts of a definition: `${input:x}`, `${arg:x}`, `${env:X}`, `${env:X:-default}`, `${key}`, and `$${` for a
+//! literal `${`.
 
 use serde_json::Value;
 
@@ -13,6 +14,8 @@ pub enum Piece<'a> {
     Argument(&'a str),
     /// A variable of the worker's environment, and what stands in for it.
     Environment(&'a str, Option<&'a str>),
+    /// The action's idempotency key.
+    Key,
 }
 
 /// Splits a text into its pieces.
@@ -51,7 +54,12 @@ fn reference(inside: &str) -> Result<Piece<'_>, String> {
             Some((name, default)) => Piece::Environment(name, Some(default)),
             None => Piece::Environment(name, None),
         },
-        _ => return Err(format!("`${{{inside}}}` is no reference; there are ${{input:x}}, ${{arg:x}} and ${{env:X}}")),
+        None if inside == "key" => Piece::Key,
+        _ => {
+            return Err(format!(
+                "`${{{inside}}}` is no reference; there are ${{input:x}}, ${{arg:x}}, ${{env:X}} and ${{key}}"
+            ));
+        }
     };
     let (Piece::Input(name) | Piece::Argument(name) | Piece::Environment(name, _)) = piece else {
         return Ok(piece);
@@ -77,6 +85,7 @@ pub fn with_inputs(text: &str, inputs: &Value) -> String {
                 None => {}
             },
             Piece::Argument(name) => filled.push_str(&format!("${{arg:{name}}}")),
+            Piece::Key => filled.push_str("${key}"),
             Piece::Environment(name, None) => filled.push_str(&format!("${{env:{name}}}")),
             Piece::Environment(name, Some(default)) => filled.push_str(&format!("${{env:{name}:-{default}}}")),
         }

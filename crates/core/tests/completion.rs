@@ -30,7 +30,7 @@ fn check_said(bench: &mut Bench, ordinal: u32, seen: Seen) -> Vec<&'static str> 
     use lodestep_core::rules::settle::{Attempt, settle};
     let attempt = bench.action(ordinal).map_or(1, |action| action.attempts + 1);
     let text = format!("{seen:?}").into_bytes();
-    let attempt = Attempt { ordinal: Ordinal(ordinal), attempt, seen, text, artifact: None };
+    let attempt = Attempt { ordinal: Ordinal(ordinal), attempt, seen, text, artifact: None, retry_after_ms: None };
     let busy = Default::default();
     let hands = Hands { free: 8, send_by: bench.send_by(), busy: &busy, dedupe: &Default::default() };
     let events = bench.step(|draft, definition| {

@@ -102,7 +102,14 @@ fn g08_values_that_are_there_but_not_wanted_are_not_shown() {
     let ends = |bench: &mut Bench, ordinal: u32, bytes: usize| {
         let (ordinal, text) = (lodestep_core::Ordinal(ordinal), vec![b'y'; bytes]);
         let seen = lodestep_core::effect::Seen::Done;
-        let ended = lodestep_core::rules::settle::Attempt { ordinal, attempt: 1, seen, text, artifact: None };
+        let ended = lodestep_core::rules::settle::Attempt {
+            ordinal,
+            attempt: 1,
+            seen,
+            text,
+            artifact: None,
+            retry_after_ms: None,
+        };
         bench.step(|draft, _| lodestep_core::rules::settle::settle(draft, ended));
     };
     bench.calls(vec![call("read", &json!({ "x": "older".repeat(2_000) }))]);
@@ -154,7 +161,7 @@ fn the_newest_decision_is_shown_whole_though_one_result_is_huge() {
     for n in 1..=3_u32 {
         let text = if n == 3 { vec![b'y'; 2 << 20] } else { format!("result {n}").into_bytes() };
         let ordinal = lodestep_core::Ordinal(n);
-        let ended = Attempt { ordinal, attempt: 1, seen: Seen::Done, text, artifact: None };
+        let ended = Attempt { ordinal, attempt: 1, seen: Seen::Done, text, artifact: None, retry_after_ms: None };
         bench.step(|draft, _| settle(draft, ended));
     }
     let blobs = loaded(&bench.checkpoint, &bench.definition, &bench.blobs);

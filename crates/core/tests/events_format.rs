@@ -2,6 +2,8 @@
 
 #[path = "support/every_event.rs"]
 mod every_event;
+#[path = "support/every_word.rs"]
+mod every_word;
 mod support;
 
 use std::path::PathBuf;
@@ -9,6 +11,7 @@ use std::path::PathBuf;
 use lodestep_core::checkpoint::Checkpoint;
 use lodestep_core::event::{Envelope, Event};
 use lodestep_core::fold::{fold, fold_first};
+use lodestep_core::rules::inbox::Message;
 use lodestep_core::{Ordinal, Timestamp};
 use minicbor::Encoder;
 use serde_json::json;
@@ -46,7 +49,29 @@ fn every_event_of_format_1_reads_for_ever() {
     assert_eq!(read, every());
     assert_eq!(to_hex(&read.to_bytes()), to_hex(&stored), "and is written the same");
     let names: std::collections::BTreeSet<_> = read.events.iter().map(Event::name).collect();
-    assert_eq!(names.len(), 34);
+    assert_eq!(names.len(), 41);
+}
+
+/// Every gate of a proposal, and every word that an inbox holds.
+#[test]
+fn every_gate_and_word_of_format_1_reads_for_ever() {
+    let gates = Envelope { events: every_event::gates(), ..every() };
+    let words = every_word::all();
+    let lines: Vec<Vec<u8>> =
+        std::iter::once(gates.to_bytes()).chain(words.iter().map(|(_, message)| message.to_bytes())).collect();
+    let path = golden("gates_and_words.hex");
+    if std::env::var_os("LODESTEP_WRITE_GOLDEN").is_some() && !path.exists() {
+        let lines: Vec<String> = lines.iter().map(|line| to_hex(line)).collect();
+        std::fs::write(&path, lines.join("\n")).expect("the fixture is written");
+    }
+    let text = std::fs::read_to_string(&path).expect("the fixture is there");
+    let stored: Vec<Vec<u8>> = text.split("\n\n").map(from_hex).collect();
+    assert_eq!(Envelope::from_bytes(&stored[0]).expect("format 1 reads for ever"), gates);
+    assert_eq!(stored.len(), words.len() + 1);
+    for (stored, (name, message)) in stored[1..].iter().zip(&words) {
+        assert_eq!(Message::from_bytes(stored).as_ref(), Ok(message), "{name}");
+    }
+    assert_eq!(stored, lines, "and is written the same");
 }
 
 /// A whole small run: its journal, as this build writes it, folds to the same state digest.

@@ -128,6 +128,55 @@ fn g02_a_word_that_was_accepted_in_time_counts_however_late_it_is_read() {
     assert_eq!(bench.settled(1).how, How::Denied(DeniedBy::Person));
 }
 
+/// Approved in time, and no worker was there until the approval had expired.
+fn lapsed(on_expiry: OnExpiry) -> Bench {
+    let mut bench = asking(Some(1_000), on_expiry);
+    let request = bench.request(1);
+    assert_eq!(code(&bench.say("ann", approve(request))), "accepted");
+    bench.wait_ms(1_000);
+    bench
+}
+
+#[test]
+fn an_approval_that_expires_before_the_first_intent_is_denied_when_the_rule_says_so() {
+    let mut bench = lapsed(OnExpiry::Deny);
+    let request = bench.checkpoint.closed_requests.back().expect("closed").name;
+    assert_eq!(names(&bench.owed()), ["ApprovalLapsed", "ActionDenied"]);
+    assert_eq!(bench.settled(1).how, How::Denied(DeniedBy::Expiry));
+    assert!(bench.told(1).contains("ann approved it, but it could not be sent"), "{}", bench.told(1));
+    assert_eq!(bench.checkpoint.quota.used.tool_calls, 0);
+    assert_eq!(code(&bench.say("ann", approve(request))), "request.expired");
+}
+
+#[test]
+fn an_approval_that_expires_before_the_first_intent_is_asked_for_again_when_the_rule_pauses() {
+    let mut bench = lapsed(OnExpiry::Pause);
+    assert_eq!(names(&bench.owed()), ["ApprovalLapsed", "RunStopped"]);
+    let Phase::Stopped { reason, text, .. } = bench.checkpoint.phase.clone() else { panic!("it stops") };
+    assert_eq!(reason, lodestep_core::event::StopReason::Operator);
+    let said = String::from_utf8_lossy(&bench.blobs[&text.digest]).into_owned();
+    assert!(said.contains("ann approved action 1") && said.contains("resume asks again"), "{said}");
+    let request = bench.request(1);
+    assert_eq!(code(&bench.say("ann", approve(request))), "request.expired");
+    bench.say("ann", Word::Resume);
+    assert_eq!(code(&bench.say("bob", approve(request))), "accepted", "the same request, with a new time");
+    assert_eq!(bench.action(1).and_then(|action| action.approved_by.as_deref()), Some("bob"));
+    assert_eq!(names(&bench.owed()), ["AttemptStarted"]);
+}
+
+#[test]
+fn expiry_never_stops_the_settling_of_what_was_begun() {
+    let mut bench = asking(Some(1_000), OnExpiry::Deny);
+    let (first, second) = (bench.request(1), bench.request(2));
+    bench.say("ann", approve(first));
+    bench.say("ann", Word::Answer { request: second, value: "42".to_owned() });
+    bench.owed();
+    bench.wait_ms(60_000);
+    bench.seen(1, lodestep_core::effect::Seen::NotStarted);
+    bench.wait_ms(60_000);
+    assert_eq!(names(&bench.owed()), ["AttemptStarted"], "another attempt of the begun action");
+}
+
 #[test]
 fn falsy_answers_count_and_kinds_of_request_are_told_apart() {
     for value in ["", "0", "false", "null", " "] {

@@ -2,14 +2,14 @@
 
 mod support;
 
-use lodestep_core::Timestamp;
 use lodestep_core::checkpoint::{ActionState, How, Phase};
 use lodestep_core::effect::{Class, Seen};
 use lodestep_core::event::{Event, SettledBy, UnknownNext};
 use lodestep_core::rules::inbox::{Became, Word, late_word};
 use lodestep_core::rules::owed::dispatchable;
-use lodestep_core::rules::settle::LookedUp;
+use lodestep_core::rules::settle::{Attempt, LookedUp, settle};
 use lodestep_core::rules::standing::{Reason, Status, backoff_ms};
+use lodestep_core::{Ordinal, Timestamp};
 use serde_json::json;
 use support::{Bench, call, code, free, names};
 
@@ -404,4 +404,32 @@ fn g11_what_waits_for_a_settled_action_is_due_at_once() {
     let mut bench = Bench::new(free());
     bench.calls(vec![call("finish", &json!({}))]);
     assert_eq!(bench.standing().due, Some(bench.checkpoint.at), "a finish without siblings can be judged");
+}
+
+#[test]
+fn a_lookup_without_an_answer_is_asked_again_for_an_hour_and_then_a_person_is() {
+    let mut bench = under_way(Class::Checkable);
+    bench.seen(1, Seen::TimedOut);
+    let mut asked = 0;
+    while became(&bench) == "look up" {
+        bench.wait_ms(60_000);
+        bench.looked_up(1, LookedUp::NoAnswer("HTTP 503".to_owned()));
+        asked += 1;
+        assert!(asked < 100, "it would be asked for ever");
+    }
+    assert_eq!((became(&bench), asked), ("doubt", 60));
+}
+
+#[test]
+fn a_wait_that_a_receiver_asks_for_is_kept_and_bounded() {
+    const DAY_MS: u64 = 86_400_000;
+    for (asked_ms, waits_ms) in [(DAY_MS, DAY_MS), (u64::MAX, 30 * DAY_MS)] {
+        let mut bench = under_way(Class::Keyed);
+        let (text, retry_after_ms) = (b"HTTP 429".to_vec(), Some(asked_ms));
+        let asked =
+            Attempt { ordinal: Ordinal(1), attempt: 1, seen: Seen::AskedToWait, text, artifact: None, retry_after_ms };
+        bench.step(|draft, _| settle(draft, asked));
+        let ActionState::Ready { not_before } = bench.state(1) else { panic!("it is tried again") };
+        assert_eq!(not_before, bench.now.plus_ms(waits_ms));
+    }
 }

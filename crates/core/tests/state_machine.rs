@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use every_event::About;
 use lodestep_core::checkpoint::{ActionState, Checkpoint, Phase};
-use lodestep_core::definition::Decide;
+use lodestep_core::definition::{Decide, Definition, QuotaLimits, Rule};
 use lodestep_core::effect::{Class, Seen};
 use lodestep_core::event::{
     ActionFinished, ArtifactSaved, AttemptUnknown, DedupeTaken, DoubtResolved, Event, Gate, LookupInconclusive,
@@ -21,11 +21,11 @@ use lodestep_core::event::{
 use lodestep_core::rules::dedupe::{Holder, KnownOfIt};
 use lodestep_core::rules::inbox::Word;
 use lodestep_core::{Digest, Ordinal, RunId, ValueRef};
-use serde_json::json;
+use serde_json::{Value, json};
 use support::{Bench, call, free, rule};
 
 fn bench() -> Bench {
-    let mut bench = Bench::new(free());
+    let mut bench = Bench::new(Definition { quota: no_limits(), ..free() });
     let saved = ArtifactSaved { name: "a".to_owned(), version: 1, content: ValueRef::of(b"a") };
     bench.push(Event::ArtifactSaved(saved)).expect("a first version");
     bench
@@ -35,6 +35,18 @@ fn with(tool: &str) -> Bench {
     let mut bench = bench();
     bench.calls(vec![call(tool, &json!({"x": 1}))]);
     bench
+}
+
+/// A wait whose signal is there, and whose time has come.
+fn waiting(tool: &str, arguments: &Value) -> Bench {
+    let mut bench = bench();
+    bench.say("ann", Word::Signal { name: "paid".to_owned(), value: b"1".to_vec() });
+    bench.calls(vec![call(tool, arguments)]);
+    bench
+}
+
+fn no_limits() -> QuotaLimits {
+    QuotaLimits { usd_micro: Some(1_000_000), ..QuotaLimits::default() }
 }
 
 fn under_way(class: Class) -> Bench {
@@ -78,8 +90,14 @@ fn with_its_key(mut bench: Bench) -> Bench {
 /// Every state of an action, reached by real events, and the action that is in it.
 fn action_states() -> Vec<(&'static str, Bench, u32)> {
     let mut asked = bench();
-    asked.definition.policy = vec![rule(&[], &[], Decide::Ask)];
+    asked.definition.policy = vec![Rule { expires_ms: Some(1_000), ..rule(&[], &[], Decide::Ask) }];
     asked.calls(vec![call("unsafe", &json!({}))]);
+    let mut approved = asked.clone();
+    let request = approved.request(1);
+    approved.say("ann", Word::Approve { request });
+    approved.wait_ms(1_000);
+    let mut short = Bench::new(Definition { quota: QuotaLimits { tool_calls: Some(0), ..no_limits() }, ..free() });
+    short.calls(vec![call("unsafe", &json!({}))]);
     let mut same = bench();
     same.calls(vec![call("unsafe", &json!({})), call("unsafe", &json!({}))]);
     let mut not_sent = under_way(Class::Unsafe);
@@ -92,6 +110,10 @@ fn action_states() -> Vec<(&'static str, Bench, u32)> {
         ("gated_answer", with("ask"), 1),
         ("gated_same", same, 2),
         ("gated_siblings", with("finish"), 1),
+        ("gated_signal", waiting("wait_for_signal", &json!({"name": "paid"})), 1),
+        ("gated_timer", waiting("wait", &json!({"seconds": 0})), 1),
+        ("gated_quota", short, 1),
+        ("ready_approved", approved, 1),
         ("ready_repeatable", with("read"), 1),
         ("ready_effect", with("unsafe"), 1),
         ("ready_effect", not_sent, 1),
@@ -136,7 +158,7 @@ fn run_states() -> Vec<(&'static str, Bench)> {
     ]
 }
 
-/// The events of a state: all thirty, those with several meanings once for each.
+/// The events of a state: all of them, those with several meanings once for each.
 fn events(bench: &Bench, ordinal: u32) -> Vec<(String, Event)> {
     let checkpoint = &bench.checkpoint;
     let attempts = bench.action(ordinal).map_or(0, |action| action.attempts);
@@ -208,9 +230,13 @@ fn action_word(checkpoint: &Checkpoint, ordinal: u32) -> String {
         ActionState::Gated { gate: Gate::Approval(_) } => "gated_approval",
         ActionState::Gated { gate: Gate::Answer(_) } => "gated_answer",
         ActionState::Gated { gate: Gate::Same(_) } => "gated_same",
+        ActionState::Gated { gate: Gate::Signal(_) } => "gated_signal",
+        ActionState::Gated { gate: Gate::Timer(_) } => "gated_timer",
+        ActionState::Gated { gate: Gate::Quota } => "gated_quota",
         ActionState::Gated { .. } => "gated_siblings",
         ActionState::Ready { .. } if action.class.is_repeatable() => "ready_repeatable",
         ActionState::Ready { .. } if action.maybe_sent => "ready_again",
+        ActionState::Ready { .. } if action.attempts == 0 && action.approved.is_some() => "ready_approved",
         ActionState::Ready { .. } => "ready_effect",
         ActionState::Open { .. } => "open",
         ActionState::LookUp { .. } => "look_up",

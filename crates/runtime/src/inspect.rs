@@ -1,11 +1,15 @@
 //! What people ask about a run. Reads only; nothing here moves a run.
 //!
-//! - `opened`: a run with its definition and texts.
+//! - `opened`: a run with its definition and texts, now or after any past transition.
+//! - [`mod@diff`]: what changed between two states, in words.
+//! - [`mod@request`]: what the model was asked, rebuilt.
 //! - [`effects`]: every effect, its attempts and what is known of it.
 //! - [`mod@verify`]: do the journal and the tables beside it still say what they said?
 
+pub mod diff;
 mod effects;
 mod opened;
+pub mod request;
 pub mod verify;
 
 use lodestep_core::checkpoint::Tally;
@@ -14,8 +18,10 @@ use lodestep_core::rules::decide::Prior;
 use lodestep_core::{Error, Ordinal, Result, Stored};
 use lodestep_store::{EffectRow, JournalRow, Replay, RunRef, Store};
 
+pub use diff::{Change, diff};
 pub use effects::{Effect, EffectAttempt, effects};
-pub use opened::{Opened, open};
+pub use opened::{Opened, open, open_at};
+pub use request::{Asked, Which, request};
 pub use verify::{Report, verify};
 
 use crate::runtime::Runtime;

@@ -12,6 +12,7 @@
 //! - [`model`]: the models known by name.
 //! - [`process`]: tool processes under a holder.
 //! - [`inspect`]: what people ask about a run: its state, its effects, whether its journal verifies.
+//! - [`secrets`]: references filled in when an attempt is sent, and nowhere else.
 //! - [`observe`]: progress, for whoever watches.
 //! - [`fault`]: places at which a process can be told to abort.
 
@@ -22,6 +23,7 @@ pub mod model;
 pub mod observe;
 pub mod process;
 pub mod runtime;
+pub mod secrets;
 pub mod tools;
 pub mod worker;
 

@@ -1,21 +1,25 @@
 //! The entry point: a store, the tools and models of this program, and what can be done with runs.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use lodestep_core::context::Blobs;
 use lodestep_core::event::{PlannedMilestone, RunStarted};
 use lodestep_core::json::canonical;
+use lodestep_core::label;
 use lodestep_core::rules::inbox::{Message, Verdict, Word};
 use lodestep_core::value::Values;
-use lodestep_core::{Definition, Draft, Error, INLINE_VALUE_BYTES, Result, RunId, RunKey, Stored, ValueRef};
+use lodestep_core::{Definition, Draft, Error, INLINE_VALUE_BYTES, Labels, Result, RunId, RunKey, Stored, ValueRef};
 use lodestep_model::Model;
 use lodestep_store::{Clock, RunRef, RunRow, StartRun, Started, Store, SystemClock};
 use serde_json::Value;
 
 use crate::fault::{self, Point};
 use crate::model::model_of;
-use crate::process::Holder;
+use crate::process::{Cage, Demand, Holder};
+use crate::secrets::Environment;
 use crate::tools::Functions;
+use crate::tools::http::HttpClient;
 use crate::worker::pinned::Compiled;
 
 type ModelFactory = Arc<dyn Fn(&Definition) -> Result<Arc<dyn Model>> + Send + Sync>;
@@ -28,8 +32,11 @@ pub struct Runtime {
     pub(crate) functions: Functions,
     pub(crate) models: ModelFactory,
     pub(crate) holder: Option<Holder>,
+    pub(crate) cage: Demand,
     pub(crate) ids: Arc<dyn Fn() -> u128 + Send + Sync>,
     pub(crate) compiled: Compiled,
+    pub(crate) environment: Environment,
+    pub(crate) http: HttpClient,
 }
 
 /// Builds a [`Runtime`].
@@ -46,6 +53,8 @@ pub struct Start {
     pub inputs: Value,
     /// The run's id; a new one is made when `None`.
     pub id: Option<RunId>,
+    /// What people find the run by.
+    pub labels: Labels,
     /// When true, an unfinished run of the same agent and inputs is returned instead of a new one.
     pub join_unfinished: bool,
 }
@@ -60,8 +69,11 @@ impl Runtime {
                 functions: Functions::default(),
                 models: Arc::new(|definition| model_of(&definition.model)),
                 holder: None,
+                cage: Demand::default(),
                 ids: Arc::new(|| uuid::Uuid::now_v7().as_u128()),
                 compiled: Compiled::default(),
+                environment: Environment::default(),
+                http: HttpClient::default(),
             },
         }
     }
@@ -75,8 +87,9 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// `run.id_taken` when the id is another agent's or has other inputs; the store's own errors.
+    /// `run.label_invalid`; `run.id_taken` when the id is another agent's or has other inputs; the store's own errors.
     pub async fn start(&self, start: Start) -> Result<Started> {
+        label::check(&start.labels)?;
         let id = start.id.unwrap_or_else(|| RunId::from_uuid((self.ids)()));
         let key = RunKey::new(id);
         let definition = start.definition.to_bytes();
@@ -101,6 +114,7 @@ impl Runtime {
                     requires_action: milestone.requires_action.clone(),
                 })
                 .collect(),
+            labels: Some(start.labels).filter(|labels| !labels.is_empty()),
         };
         let draft = Draft::start(started, values, self.store.now())?;
         let outcome = self
@@ -134,8 +148,18 @@ impl Runtime {
     /// `run.not_found`, `message.too_large`, `message.inbox_full`.
     pub async fn send(&self, run: &RunKey, by: &str, word: Word) -> Result<Verdict> {
         let id = format!("{:032x}", (self.ids)());
+        self.send_as(run, &id, by, word).await
+    }
+
+    /// Says a word under an id of the sender's own: the same word under the same id counts once, however often it is
+    /// sent and wherever it comes in. Another word under it is refused.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::send`].
+    pub async fn send_as(&self, run: &RunKey, id: &str, by: &str, word: Word) -> Result<Verdict> {
         let message = Message { by: by.to_owned(), word };
-        self.store.send(run, &id, &message).await
+        self.store.send(run, id, &message).await
     }
 
     /// The one run that an id or the end of one names.
@@ -153,6 +177,17 @@ impl Runtime {
                 let what = format!("`{id_end}` is the end of more than one run: {}", ids.join(", "));
                 Err(Error::new("run.ambiguous", what, "give more of the id"))
             }
+        }
+    }
+
+    /// Why this machine can't keep a tool that runs in `folder` from the store's files; `None` when it can.
+    ///
+    /// It starts a process to find out, which ends at once.
+    pub async fn cage_fault(&self, folder: &Path) -> Option<String> {
+        let cage = Cage { keep_out: self.store.own_paths(), demand: Demand::Required };
+        match self.holder.clone().map_or_else(Holder::of_this_binary, Ok) {
+            Ok(holder) => holder.cage_fault(cage, folder).await,
+            Err(error) => Some(format!("this program's own binary can't be found: {error}")),
         }
     }
 
@@ -204,6 +239,24 @@ impl RuntimeBuilder {
     /// with [`process::hidden_main`](crate::process::hidden_main).
     pub fn holder(mut self, holder: Holder) -> Self {
         self.runtime.holder = Some(holder);
+        self
+    }
+
+    /// Takes the values of `${env:X}` from this, in place of the process's environment.
+    pub fn environment(mut self, environment: Environment) -> Self {
+        self.runtime.environment = environment;
+        self
+    }
+
+    /// Sends the requests of HTTP tools by this.
+    pub fn http(mut self, client: HttpClient) -> Self {
+        self.runtime.http = client;
+        self
+    }
+
+    /// What happens on a machine that can't keep tool processes from the store; without it they run all the same.
+    pub fn cage(mut self, demand: Demand) -> Self {
+        self.runtime.cage = demand;
         self
     }
 

@@ -15,6 +15,10 @@ fn main() -> ExitCode {
         return code;
     }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments == [holder_cases::WORKER_ARGUMENT, holder_cases::OPEN_FILES] {
+        holder_cases::list_open_files();
+        return ExitCode::SUCCESS;
+    }
     if let [first, marker, lock_file] = arguments.as_slice()
         && first == holder_cases::WORKER_ARGUMENT
     {

@@ -35,6 +35,6 @@ pub use clock::{Clock, SettableClock, SystemClock};
 pub use loaded::Loaded;
 pub use memory::MemoryStore;
 pub use replay::Replay;
-pub use sqlite::{APPLICATION_ID, SqliteStore};
+pub use sqlite::{APPLICATION_ID, STORE_FOLDER, SqliteStore};
 
 pub use store::*;

@@ -1,9 +1,9 @@
 //! What a transition means for the tables beside the journal: drawn from its events, the same for every store.
 
-use lodestep_core::checkpoint::Checkpoint;
+use lodestep_core::checkpoint::{Action, ActionState, Checkpoint};
 use lodestep_core::event::{DedupeEnd, Ending, Event, Gate, SettledBy};
 use lodestep_core::rules::standing::{Reason, Standing, Status};
-use lodestep_core::{Digest, Ordinal, Stored, Timestamp};
+use lodestep_core::{Digest, Labels, Ordinal, Stored, Timestamp, Transition};
 
 use crate::store::{ArtifactRow, EffectRow};
 
@@ -20,7 +20,8 @@ pub struct Rows {
     pub closed: Vec<Digest>,
     /// What happened to dedupe keys, in order.
     pub keys: Vec<KeyChange>,
-    /// Does it hold an intent, or the run's own end? Then no cancel may be unread: an accepted one is never overtaken.
+    /// Does it hold an intent, or the run's own end? Then no cancel or pause may be unread: an accepted one is never
+    /// overtaken.
     pub yields_to_cancel: bool,
     /// Does it hold an outcome? Then the run's worker did not crash for nothing.
     pub has_outcome: bool,
@@ -36,6 +37,8 @@ impl Rows {
         let closed = after.closed_requests.iter().rev().take(events.len());
         let settled_now = |ordinal: Ordinal| closes(events, ordinal);
         rows.closed.extend(closed.filter(|closed| settled_now(closed.ordinal)).map(|closed| closed.name));
+        // One that was approved and lapsed in the same transition is open after it.
+        rows.closed.retain(|name| !after.pending.values().any(|action| asks(action, name)));
         rows
     }
 
@@ -44,6 +47,18 @@ impl Rows {
             Event::ActionProposed(proposed) => {
                 if let Gate::Approval(request) | Gate::Answer(request) = &proposed.gate {
                     self.opened.push((request.name, proposed.ordinal));
+                }
+            }
+            Event::QuotaGranted(granted) => {
+                if let Gate::Approval(request) | Gate::Answer(request) = &granted.gate {
+                    self.opened.push((request.name, granted.ordinal));
+                }
+            }
+            Event::ApprovalLapsed(lapsed) => {
+                self.keys.push(KeyChange::GoesOn(lapsed.ordinal));
+                let gate = after.pending.get(&lapsed.ordinal).map(|action| &action.state);
+                if let Some(ActionState::Gated { gate: Gate::Approval(request) }) = gate {
+                    self.opened.push((request.name, lapsed.ordinal));
                 }
             }
             Event::AttemptStarted(started) => {
@@ -88,6 +103,22 @@ impl Rows {
             Event::RunEnded(ended) if ended.ending != Ending::Cancelled => self.yields_to_cancel = true,
             _ => {}
         }
+    }
+}
+
+/// Is this request of the action's open?
+fn asks(action: &Action, name: &Digest) -> bool {
+    match &action.state {
+        ActionState::Gated { gate: Gate::Approval(request) | Gate::Answer(request) } => request.name == *name,
+        _ => false,
+    }
+}
+
+/// The labels that a run's first transition gives it.
+pub fn labels_of(first: &Transition) -> Labels {
+    match first.events.first() {
+        Some(Event::RunStarted(started)) => started.labels.clone().unwrap_or_default(),
+        _ => Labels::new(),
     }
 }
 
@@ -240,6 +271,9 @@ fn reason_words(reason: &Reason) -> String {
     match reason {
         Reason::Approval { request, .. } => format!("approval {}", &request.to_hex()[..4]),
         Reason::Answer { request, .. } => format!("answer {}", &request.to_hex()[..4]),
+        Reason::Signal { name, since, until: None, .. } => format!("signal {name} since {since}"),
+        Reason::Signal { name, since, until: Some(until), .. } => format!("signal {name} since {since}, until {until}"),
+        Reason::Timer { since, until, .. } => format!("timer since {since}, until {until}"),
         Reason::Retry { action, at } => format!("retry of action {action} at {at}"),
         Reason::Held { run, by, .. } => format!("held by {run} {by}"),
         Reason::Provider { at } => format!("provider until {at}"),

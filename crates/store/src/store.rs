@@ -12,7 +12,7 @@ use lodestep_core::context::Blobs;
 use lodestep_core::event::FORMAT;
 use lodestep_core::rules::inbox::{Message, Verdict};
 use lodestep_core::rules::standing::{Standing, Status};
-use lodestep_core::{Digest, Ordinal, Result, RunKey, Stored, Timestamp, Transition, ValueRef};
+use lodestep_core::{Digest, Labels, Ordinal, Result, RunKey, Stored, Timestamp, Transition, ValueRef};
 use tokio::sync::watch;
 
 use crate::loaded::Loaded;
@@ -103,7 +103,7 @@ pub struct Commit {
     /// The claim's epoch.
     pub epoch: u64,
     /// The transition. Values above the inline bound are files already.
-    pub transition: Transition,
+    pub transition: Arc<Transition>,
     /// The raw reply that it took in: evidence for people, never needed.
     pub transcript: Option<Vec<u8>>,
     /// Where the run stands after it.
@@ -141,6 +141,8 @@ pub struct RunRow {
     pub definition: Digest,
     /// The digest of its inputs.
     pub inputs: Digest,
+    /// What people find it by.
+    pub labels: Labels,
     /// Its status at the last commit.
     pub status: Status,
     /// Why, in a few words; empty when it is ready or over.
@@ -215,8 +217,22 @@ pub struct Filter {
     pub statuses: Vec<Status>,
     /// Only this agent's.
     pub agent: Option<String>,
+    /// Only runs with each of these labels, name and value.
+    pub labels: Vec<(String, String)>,
+    /// Only runs that began then or later.
+    pub since: Option<Timestamp>,
     /// At most so many; newest first.
     pub limit: Option<usize>,
+}
+
+impl Filter {
+    /// Does it show this run? The limit is another matter.
+    pub fn takes(&self, row: &RunRow) -> bool {
+        (self.statuses.is_empty() || self.statuses.contains(&row.status))
+            && self.agent.as_ref().is_none_or(|agent| *agent == row.agent)
+            && self.labels.iter().all(|(name, value)| row.labels.get(name) == Some(value))
+            && self.since.is_none_or(|since| row.started_at >= since)
+    }
 }
 
 /// One transition, as it is stored.
@@ -310,6 +326,11 @@ pub trait Store: Send + Sync {
     /// The file on which the holders of a worker's tools keep a shared lock while they live; `None` in memory.
     fn tools_lock(&self, worker: &WorkerId) -> Option<PathBuf>;
 
+    /// The files and folders that are this store's alone, absolute and without links: what tools are to be kept from.
+    ///
+    /// Some of them may not exist at a given moment. Empty for a store that has none on this machine.
+    fn own_paths(&self) -> Vec<PathBuf>;
+
     /// Starts a run: after Ok(New) it is durable and due. A crash leaves it whole or not there.
     ///
     /// # Errors
@@ -334,8 +355,8 @@ pub trait Store: Send + Sync {
     /// # Errors
     ///
     /// Per transition: `lease.lost` when the epoch or the sequence number is not the run's any more,
-    /// `run.cancel_unread` when it holds an intent or the run's own end, and a cancel is unread, `effect.held` when it takes a
-    /// dedupe key that another action has. Nothing of that one is stored.
+    /// `run.cancel_unread` when it holds an intent or the run's own end, and a cancel or pause is unread, `effect.held` when it
+    /// takes a dedupe key that another action has. Nothing of that one is stored.
     fn commit(&self, batch: Vec<Commit>) -> Pin<Box<dyn Future<Output = Vec<Result<Committed>>> + Send + '_>>;
 
     /// Gives a claim back without a transition; the run is due at `due`, or at once when something is unread.
@@ -384,8 +405,12 @@ pub trait Store: Send + Sync {
     /// `store.value_damaged` names the digest of a value whose bytes are not what they were.
     fn values<'a>(&'a self, run: &'a RunRef, wanted: &'a [Stored]) -> StoreFuture<'a, Blobs>;
 
-    /// Lists runs, newest first.
+    /// Lists runs, newest first. It goes by an index for any filter, but looks through what the index gives: of two
+    /// filters that each fit many runs and rarely the same, that is many.
     fn list<'a>(&'a self, namespace: &'a str, filter: &'a Filter) -> StoreFuture<'a, Vec<RunRow>>;
+
+    /// How many runs a filter shows, its limit left aside; where there are more than `most`, more than `most`.
+    fn count<'a>(&'a self, namespace: &'a str, filter: &'a Filter, most: usize) -> StoreFuture<'a, usize>;
 
     /// The runs whose id ends with this text, at most so many; a whole id finds just that one.
     fn find<'a>(&'a self, namespace: &'a str, id_end: &'a str, limit: usize) -> StoreFuture<'a, Vec<RunRow>>;

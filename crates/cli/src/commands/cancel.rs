@@ -2,33 +2,55 @@
 
 use std::sync::Arc;
 
-use lodestep::core::Result;
 use lodestep::core::rules::inbox::{Verdict, Word};
-use lodestep::inspect;
+use lodestep::core::rules::standing::Standing;
+use lodestep::core::{Result, RunKey};
 use lodestep::observe::Silent;
+use lodestep::{Runtime, inspect};
 
 use crate::app::App;
+use crate::bulk::Bulk;
 use crate::commands::run::interruptible;
 use crate::commands::show;
+use crate::select::{either, unfinished};
 use crate::text::short_id;
 
-/// Cancels a run, and sees it to its end when no other worker does.
-pub async fn cancel(app: &App, run: &str, reason: String) -> Result<u8> {
+/// Cancels a run, or many, and sees each to its end when no other worker does.
+pub async fn cancel(app: &App, run: Option<String>, reason: String, bulk: &Bulk) -> Result<u8> {
+    either(run.is_some(), &bulk.selection, "run")?;
     let runtime = app.open(false)?;
-    let row = app.find(&runtime, run).await?;
+    let Some(run) = run else { return cancel_many(app, &runtime, reason, bulk).await };
+    let row = app.find(&runtime, &run).await?;
     let key = row.run.key.clone();
     let already = match runtime.send(&key, &app.by(), Word::Cancel { reason }).await? {
         Verdict::Refused(error) => return Err(error),
         Verdict::AlreadyGiven(_) => true,
         Verdict::Accepted => false,
     };
-    let shutdown = interruptible();
-    let over = |stands: &lodestep::core::rules::standing::Standing| stands.status.is_terminal();
-    runtime.work_on(&key, Arc::new(Silent), &shutdown, over).await?;
+    runtime.work_on(&key, Arc::new(Silent), &interruptible(), is_over).await?;
     let opened = inspect::open(runtime.store(), &key).await?;
     let id = short_id(key.run.as_str(), &[]);
     let said = if already { "already given: " } else { "" };
     let text = format!("{said}run {id} is {}{}\n", opened.standing.status.as_str(), show::because(&opened));
     app.say(&text, &show::as_json(&opened));
     Ok(0)
+}
+
+/// Every run hears it before the first is seen to its end.
+async fn cancel_many(app: &App, runtime: &Runtime, reason: String, bulk: &Bulk) -> Result<u8> {
+    let word = || Word::Cancel { reason: reason.clone() };
+    let (items, note) = bulk.runs(runtime, &unfinished(), word).await?;
+    let keys: Vec<RunKey> = items.iter().map(|item| item.run.clone()).collect();
+    let code = bulk.say(app, runtime, "cancel", items, note.as_deref(), "cancelled").await?;
+    let shutdown = interruptible();
+    for key in keys {
+        if !shutdown.is_begun() {
+            runtime.work_on(&key, Arc::new(Silent), &shutdown, is_over).await?;
+        }
+    }
+    Ok(code)
+}
+
+fn is_over(stands: &Standing) -> bool {
+    stands.status.is_terminal()
 }

@@ -2,19 +2,26 @@
 
 mod artifacts;
 mod cancel;
+mod context;
+mod diff;
 mod effects;
 mod log;
 mod ls;
+mod pause;
+mod quota;
 mod resume;
 mod run;
+mod sending;
 mod show;
+mod signal;
+mod tell;
 mod test;
+mod todo;
 mod verify;
 mod words;
 mod worker;
 
 use lodestep::core::Result;
-use lodestep::core::rules::inbox::Word;
 
 use crate::app::App;
 use crate::args::Command;
@@ -27,20 +34,30 @@ use crate::args::Command;
 pub async fn run(app: &App, command: Command) -> Result<u8> {
     match command {
         Command::Run(args) => run::run(app, args).await,
-        Command::Resume { run, all, pace } => resume::resume(app, run, all, pace).await,
+        Command::Resume { run, all, bulk, .. } if bulk.is_given() => {
+            resume::resume_many(app, run.is_some() || all, &bulk).await
+        }
+        Command::Resume { run, all, pace, .. } => resume::resume(app, run, all, pace).await,
         Command::Worker { until_idle } => worker::worker(app, until_idle).await,
         Command::Test(args) => test::test(app, args).await,
-        Command::Ls { status, agent, limit } => ls::ls(app, status, agent, limit).await,
-        Command::Show { run } => show::show(app, &run).await,
+        Command::Ls { selection, limit } => ls::ls(app, &selection, limit).await,
+        Command::Todo { selection, limit } => todo::todo(app, &selection, limit).await,
+        Command::Show { run, at } => show::show(app, &run, at).await,
+        Command::Context { run, at, decision } => context::context(app, &run, at, decision).await,
+        Command::Diff { run, other, from, to } => diff::diff(app, &run, other.as_deref(), from, to).await,
         Command::Log { run, from, limit } => log::log(app, &run, from, limit).await,
-        Command::Approve { requests, edit } => words::approve(app, &requests, edit).await,
-        Command::Deny { requests, reason } => words::deny(app, &requests, reason).await,
+        Command::Approve { requests, edit, bulk } => words::approve(app, &requests, edit, &bulk).await,
+        Command::Deny { requests, reason, bulk } => words::deny(app, &requests, reason, &bulk).await,
         Command::Answer { request, text } => words::answer(app, &request, text).await,
         Command::Resolve(args) => words::resolve(app, args).await,
         Command::Effects { run } => effects::effects(app, &run).await,
         Command::Artifacts { run, name, version } => artifacts::artifacts(app, &run, name, version).await,
         Command::Verify { run } => verify::verify(app, run).await,
-        Command::Cancel { run, reason } => cancel::cancel(app, &run, reason).await,
-        Command::Release { run } => words::to_run(app, &run, Word::Release, "released").await,
+        Command::Cancel { run, reason, bulk } => cancel::cancel(app, run, reason, &bulk).await,
+        Command::Release { run, bulk } => words::release(app, run, &bulk).await,
+        Command::Pause { run, reason } => pause::pause(app, &run, reason).await,
+        Command::Tell { run, text, id } => tell::tell(app, &run, text, id).await,
+        Command::Signal { run, name, value, id } => signal::signal(app, &run, name, value, id).await,
+        Command::Quota(command) => quota::quota(app, command).await,
     }
 }

@@ -10,7 +10,9 @@ use lodestep::core::{Error, Result};
 use lodestep::store::{Filter, RunRow};
 
 use crate::app::App;
+use crate::bulk::Bulk;
 use crate::commands::run::{as_process, exit_code, follow};
+use crate::select;
 use crate::text::short_id;
 
 /// Goes on with one run, or with all.
@@ -43,9 +45,15 @@ pub async fn resume(app: &App, run: Option<String>, all: bool, pace: Option<Dura
     }
 }
 
+/// Tells the stopped runs that filters choose to go on; whichever worker is there advances them.
+pub async fn resume_many(app: &App, named: bool, bulk: &Bulk) -> Result<u8> {
+    select::either(named, &bulk.selection, "run")?;
+    let runtime = app.open(false)?;
+    bulk.say_to_runs(app, &runtime, "resume", &[Status::Stopped], || Word::Resume, "resumed").await
+}
+
 async fn unfinished(runtime: &Runtime) -> Result<Vec<RunRow>> {
-    let statuses = Status::ALL.into_iter().filter(|status| !status.is_terminal()).collect();
-    let filter = Filter { statuses, agent: None, limit: Some(1_000) };
+    let filter = Filter { statuses: select::unfinished(), limit: Some(1_000), ..Filter::default() };
     runtime.store().list(DEFAULT_NAMESPACE, &filter).await
 }
 
@@ -55,11 +63,11 @@ async fn go_on(app: &App, runtime: &Runtime, row: &RunRow, pace: Option<Duration
         app.print(&format!("run {id} is {}\n", row.status.as_str()));
         return Ok(exit_code(row.status));
     }
-    if matches!(row.status, Status::Stopped | Status::Quarantined) {
-        match runtime.send(&row.run.key, &app.by(), Word::Resume).await? {
-            Verdict::Refused(error) => return Err(error),
-            Verdict::Accepted | Verdict::AlreadyGiven(_) => {}
-        }
+    // A run in doubt may have stopped besides, and a pause may be unread: the run itself knows.
+    let stopped = matches!(row.status, Status::Stopped | Status::Quarantined);
+    match runtime.send(&row.run.key, &app.by(), Word::Resume).await? {
+        Verdict::Refused(error) if stopped => return Err(error),
+        _ => {}
     }
     eprintln!("going on with {id} at step {}{}", row.seq, as_process());
     follow(app, runtime, &row.run.key, pace).await

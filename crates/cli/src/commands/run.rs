@@ -11,7 +11,7 @@ use lodestep::core::rules::standing::{Reason, Standing, Status};
 use lodestep::core::{Digest, Error, Result, RunId, RunKey};
 use lodestep::store::{Filter, RunRow, Started};
 use lodestep::worker::Shutdown;
-use lodestep::{Runtime, Start, agent::AgentFile, fault, inspect};
+use lodestep::{Runtime, Start, agent::AgentFile, fault, inspect, secrets};
 use serde_json::{Value, json};
 
 use crate::app::App;
@@ -30,6 +30,7 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
     }
     let here = std::env::current_dir().unwrap_or_default();
     let inputs = file.inputs(&args.input, &here)?;
+    short_secrets(&file)?;
     let folders = file.check_folders(&inputs);
     if args.check {
         folders?;
@@ -64,7 +65,8 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
             return follow(app, &runtime, &row.run.key, args.pace).await;
         }
     }
-    let started = runtime.start(Start { definition, inputs, id, join_unfinished }).await?;
+    let labels = args.labels.into_iter().collect();
+    let started = runtime.start(Start { definition, inputs, id, labels, join_unfinished }).await?;
     let key = match started {
         Started::New(run) => {
             eprintln!("run {} started{}", short_id(run.key.run.as_str(), &[]), as_process());
@@ -125,6 +127,18 @@ fn missing_secrets(file: &AgentFile) -> Result<()> {
     }
     let what = format!("environment variables that the agent needs are not set: {}", missing.join(", "));
     Err(Error::new("agent.secret_missing", what, "set them and type the command again"))
+}
+
+/// A value that is too short to be looked for would be stored wherever a tool says it.
+fn short_secrets(file: &AgentFile) -> Result<()> {
+    let short = secrets::too_short(&file.secrets, &secrets::Environment::default());
+    if short.is_empty() {
+        return Ok(());
+    }
+    let least = secrets::LEAST_BYTES;
+    let what = format!("environment variables of fewer than {least} bytes are no secrets: {}", short.join(", "));
+    let next = "give them longer values; what is no secret takes a default in the file: ${env:NAME:-default}";
+    Err(Error::new("agent.secret_short", what, next))
 }
 
 fn going_on(row: &RunRow, digest: &Digest, other: &str) -> Arc<RunKey> {
@@ -191,7 +205,11 @@ pub fn is_enough(stands: &Standing) -> bool {
         |reason: &Reason| matches!(reason, Reason::Retry { .. } | Reason::Provider { .. } | Reason::Cancelling);
     match stands.status {
         Status::Ready => false,
-        Status::Waiting => !stands.reasons.iter().any(by_itself),
+        // A time comes by itself, too; what a person has to say beside it is asked for first.
+        Status::Waiting => {
+            let timer = |reason: &Reason| matches!(reason, Reason::Timer { .. });
+            !stands.reasons.iter().any(by_itself) && !stands.reasons.iter().all(timer)
+        }
         Status::InDoubt => !stands.reasons.iter().any(by_itself),
         _ => true,
     }

@@ -1,7 +1,11 @@
 //! `show`: a run's checkpoint, and what can be done now.
 
+use std::path::Path;
+
+use lodestep::Runtime;
 use lodestep::core::Result;
-use lodestep::core::checkpoint::{ActionState, How, Phase};
+use lodestep::core::checkpoint::{Action, ActionState, How, Phase};
+use lodestep::core::definition::{OnExpiry, ToolKind};
 use lodestep::core::event::{Evidence, Gate, StopReason};
 use lodestep::core::reference::with_inputs;
 use lodestep::core::rules::completion::{Judge, judge};
@@ -17,16 +21,22 @@ use crate::text::{block, line, short_id, visible};
 /// Of a longer text so many lines are shown; `--json` and `log` have it whole.
 const LINES: usize = 12;
 
-/// Shows a run.
-pub async fn show(app: &App, run: &str) -> Result<u8> {
+/// Shows a run, as it is or as it was after a step.
+pub async fn show(app: &App, run: &str, at: Option<u64>) -> Result<u8> {
     let runtime = app.open_to_read()?;
     let row = app.find(&runtime, run).await?;
-    let opened = inspect::open(runtime.store(), &row.run.key).await?;
+    let opened = match at {
+        Some(at) => inspect::open_at(runtime.store(), &row, at).await?,
+        None => inspect::open(runtime.store(), &row.run.key).await?,
+    };
+    let uncaged = uncaged(&runtime, &opened).await;
     if app.json {
-        app.print(&format!("{}\n", as_json(&opened)));
+        let mut shown = as_json(&opened);
+        shown["uncaged"] = json!(uncaged);
+        app.print(&format!("{shown}\n"));
         return Ok(0);
     }
-    let mut text = heading(&opened);
+    let mut text = at.map_or_else(|| heading(&opened), |at| heading_at(&opened, at));
     section(&mut text, "damage", &damage(&opened));
     section(&mut text, "objective", &visible(&objective(&opened).unwrap_or_default()));
     section(&mut text, "inputs", &inputs(&opened));
@@ -36,13 +46,32 @@ pub async fn show(app: &App, run: &str) -> Result<u8> {
     section(&mut text, "artifacts", &artifacts(&opened));
     section(&mut text, "notes", &notes(&opened));
     section(&mut text, "errors", &errors(&opened));
+    section(&mut text, "guidance", &guidance(&opened));
+    section(&mut text, "signals", &signals(&opened));
     section(&mut text, "quotas", &quotas(&opened));
-    section(&mut text, "requests", &people::hints(app, &opened));
-    section(&mut text, "unknown outcomes", &people::doubts(app, &opened));
+    if at.is_none() {
+        section(&mut text, "requests", &people::hints(app, &opened));
+        section(&mut text, "unknown outcomes", &people::doubts(app, &opened));
+    }
+    section(&mut text, "tools are not kept from the store here", &line(uncaged.as_deref().unwrap_or_default(), 600));
     text.push_str(&format!("\nstep {}  head {}\n", opened.checkpoint.seq, opened.checkpoint.head));
-    text.push_str(&acts(app, &opened));
+    if at.is_none() {
+        text.push_str(&acts(app, &opened));
+    }
     app.print(&text);
     Ok(0)
+}
+
+/// Why programs of a run that is not over would not be kept from the store on this machine.
+async fn uncaged(runtime: &Runtime, opened: &Opened) -> Option<String> {
+    if opened.standing.status.is_terminal() {
+        return None;
+    }
+    let folder = opened.definition.iter().flat_map(|definition| &definition.tools).find_map(|tool| match &tool.kind {
+        ToolKind::Command { folder, .. } => Some(folder),
+        _ => None,
+    });
+    runtime.cage_fault(Path::new(folder?)).await
 }
 
 fn section(text: &mut String, title: &str, body: &str) {
@@ -64,6 +93,21 @@ fn heading(opened: &Opened) -> String {
         because(opened),
         row.started_at,
         row.updated_at
+    )
+}
+
+/// What is past needs no word and takes none.
+fn heading_at(opened: &Opened, at: u64) -> String {
+    let state = &opened.checkpoint;
+    let status = opened.standing.status.as_str();
+    let last = opened.row.seq;
+    format!(
+        "run {}  agent {}  as it was after step {at} of {last}: {status}{}\nstarted {}  that step {}\n",
+        state.run,
+        state.agent,
+        because(opened),
+        state.started_at,
+        state.at
     )
 }
 
@@ -141,7 +185,16 @@ fn pending(opened: &Opened) -> String {
                 format!("waits for answer {}", people::short(request))
             }
             ActionState::Gated { gate: Gate::Same(of) } => format!("waits for action {of}, which is the same"),
+            ActionState::Gated { gate: Gate::Signal(wait) } => match wait.until {
+                Some(until) => format!("waits for signal {} since {}, until {until}", wait.name, action.proposed_at),
+                None => format!("waits for signal {} since {}", wait.name, action.proposed_at),
+            },
+            ActionState::Gated { gate: Gate::Timer(until) } => {
+                format!("waits since {}, until {until}", action.proposed_at)
+            }
+            ActionState::Gated { gate: Gate::Quota } => "waits for room in a quota".to_owned(),
             ActionState::Gated { gate: Gate::Siblings } => "is judged when its siblings are settled".to_owned(),
+            ActionState::Ready { .. } if action.attempts == 0 && action.approved.is_some() => approved(action),
             ActionState::Gated { gate: Gate::Open } | ActionState::Ready { .. } => "is about to be done".to_owned(),
             ActionState::Open { attempt, .. } => format!("attempt {attempt} is under way"),
             ActionState::LookUp { not_before, .. } => format!("is looked up at {not_before}"),
@@ -153,6 +206,21 @@ fn pending(opened: &Opened) -> String {
         format!("{}  {}  {state}\n", action.ordinal, action.tool)
     });
     rows.collect()
+}
+
+/// An approval covers the first intent until its request's expiry, whoever gave it and whenever it is read.
+fn approved(action: &Action) -> String {
+    let by = action.approved_by.as_deref().map(|by| format!(" by {}", line(by, 64))).unwrap_or_default();
+    match action.approved.and_then(|request| request.expires_at.map(|at| (at, request.on_expiry))) {
+        None => format!("approved{by}, is about to be done"),
+        Some((at, on_expiry)) => {
+            let then = match on_expiry {
+                OnExpiry::Deny => "denied",
+                OnExpiry::Pause => "asked for again: the run stops",
+            };
+            format!("approved{by}, is about to be done; not begun by {at}, it is {then}")
+        }
+    }
 }
 
 fn recent(opened: &Opened) -> String {
@@ -193,6 +261,21 @@ fn errors(opened: &Opened) -> String {
         .collect()
 }
 
+fn guidance(opened: &Opened) -> String {
+    let rows = opened.checkpoint.guidance.iter();
+    rows.map(|told| format!("{}  {}\n{}", told.at, line(&told.by, 64), block(&opened.text(&told.text), "  ", LINES)))
+        .collect()
+}
+
+fn signals(opened: &Opened) -> String {
+    let rows = opened.checkpoint.signals.iter();
+    rows.map(|signal| {
+        let value = line(&opened.text(&signal.value), 100);
+        format!("{}  {} by {}: {value}\n", signal.at, signal.name, line(&signal.by, 64))
+    })
+    .collect()
+}
+
 fn quotas(opened: &Opened) -> String {
     let quota = &opened.checkpoint.quota;
     let used = &quota.used;
@@ -200,8 +283,9 @@ fn quotas(opened: &Opened) -> String {
         "used: {} model calls, {} tool calls, {} tokens in, {} out\n",
         used.model_calls, used.tool_calls, used.input_tokens, used.output_tokens
     );
-    for row in quota.remaining() {
-        text.push_str(&format!("{}: {} of {} left\n", row.quota, row.left, row.limit));
+    for row in opened.checkpoint.remaining() {
+        let (left, limit) = (row.quota.shown(row.left), row.quota.shown(row.limit));
+        text.push_str(&format!("{}: {left} of {limit} left\n", row.quota.as_str()));
     }
     text
 }
@@ -210,7 +294,14 @@ fn quotas(opened: &Opened) -> String {
 pub fn acts(app: &App, opened: &Opened) -> String {
     let id = short_id(opened.row.run.key.run.as_str(), &[]);
     let word = |reason: &Reason| {
-        matches!(reason, Reason::Approval { .. } | Reason::Answer { .. } | Reason::Doubt { .. } | Reason::Cancelling)
+        matches!(
+            reason,
+            Reason::Approval { .. }
+                | Reason::Answer { .. }
+                | Reason::Signal { .. }
+                | Reason::Doubt { .. }
+                | Reason::Cancelling
+        )
     };
     let reasons = &opened.standing.reasons;
     let only_a_word = !reasons.is_empty() && reasons.iter().all(word);
@@ -220,7 +311,13 @@ pub fn acts(app: &App, opened: &Opened) -> String {
         Status::Quarantined => &["release", "cancel"],
         Status::Completed | Status::Failed | Status::Cancelled => &["show", "effects", "verify"],
     };
-    let lines: String = commands.iter().map(|word| format!("  {}\n", app.command(&format!("{word} {id}")))).collect();
+    let beside = reasons.iter().filter_map(|reason| match reason {
+        Reason::Signal { name, .. } => Some(format!("signal {id} {name}")),
+        Reason::Stopped { why: StopReason::Quota } => Some(format!("quota show {id}")),
+        _ => None,
+    });
+    let commands = beside.chain(commands.iter().map(|word| format!("{word} {id}")));
+    let lines: String = commands.map(|command| format!("  {}\n", app.command(&command))).collect();
     format!("now:\n{lines}")
 }
 

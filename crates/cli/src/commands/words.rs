@@ -1,23 +1,33 @@
-//! Words to a run: approve, deny, answer, resolve, release.
+//! Words to a run, or to many: approve, deny, answer, resolve, release.
 
+use lodestep::core::checkpoint::ActionState;
 use lodestep::core::effect::{dedupe_key, sameness};
 use lodestep::core::ids::DEFAULT_NAMESPACE;
 use lodestep::core::json::{canonical, parse_strict};
-use lodestep::core::rules::inbox::{Became, Verdict, Word};
+use lodestep::core::rules::inbox::{Became, Word};
+use lodestep::core::rules::standing::Status;
 use lodestep::core::{Digest, Error, Ordinal, Result, RunKey};
 use lodestep::store::RequestRow;
 use lodestep::tools::schema::Schemas;
 use lodestep::{Runtime, inspect};
 use serde_json::{Value, json};
 
-use crate::app::{App, exit_code};
+use crate::app::App;
 use crate::args::ResolveArgs;
+use crate::bulk::{self, Bulk, Item};
+use crate::commands::todo::{Asking, call};
 use crate::people;
+use crate::select::{MOST, Selected, either};
 use crate::text::short_id;
 
 /// Approves requests as they are, or one with other arguments.
-pub async fn approve(app: &App, names: &[String], edit: Option<String>) -> Result<u8> {
+pub async fn approve(app: &App, names: &[String], edit: Option<String>, bulk: &Bulk) -> Result<u8> {
+    either(!names.is_empty() || edit.is_some(), &bulk.selection, "request")?;
     let runtime = app.open(false)?;
+    if names.is_empty() && edit.is_none() {
+        let (items, note) = open_approvals(&runtime, bulk, |request| Word::Approve { request }).await?;
+        return bulk.say(app, &runtime, "approve", items, note.as_deref(), "approved").await;
+    }
     let rows = requests(app, &runtime, names).await?;
     let Some(text) = edit else {
         return say_to_each(app, &runtime, &rows, |request| Word::Approve { request }, "approved").await;
@@ -80,8 +90,14 @@ fn pinned_again(mut arguments: Value, shown: &Value) -> Value {
 }
 
 /// Denies requests.
-pub async fn deny(app: &App, names: &[String], reason: String) -> Result<u8> {
+pub async fn deny(app: &App, names: &[String], reason: String, bulk: &Bulk) -> Result<u8> {
+    either(!names.is_empty(), &bulk.selection, "request")?;
     let runtime = app.open(false)?;
+    if names.is_empty() {
+        let word = |request| Word::Deny { request, reason: reason.clone() };
+        let (items, note) = open_approvals(&runtime, bulk, word).await?;
+        return bulk.say(app, &runtime, "deny", items, note.as_deref(), "denied").await;
+    }
     let rows = requests(app, &runtime, names).await?;
     say_to_each(app, &runtime, &rows, |request| Word::Deny { request, reason: reason.clone() }, "denied").await
 }
@@ -100,22 +116,86 @@ pub async fn answer(app: &App, name: &str, value: String) -> Result<u8> {
 
 /// Says what became of an action in doubt.
 pub async fn resolve(app: &App, args: ResolveArgs) -> Result<u8> {
+    either(args.run.is_some(), &args.bulk.selection, "run and action")?;
     let runtime = app.open(false)?;
-    let row = app.find(&runtime, &args.run).await?;
     let became = match (args.happened, args.abandon) {
         (Some(result), _) => Became::Happened(result.into_bytes()),
         (None, Some(reason)) => Became::Abandoned(reason),
         (None, None) => Became::SendAgain,
     };
-    let word = Word::Resolve { ordinal: Ordinal(args.action), became };
+    let (Some(run), Some(action)) = (args.run, args.action) else {
+        let (items, note) = in_doubt(&runtime, &args.bulk, &became).await?;
+        return args.bulk.say(app, &runtime, "resolve", items, note.as_deref(), "resolved").await;
+    };
+    let row = app.find(&runtime, &run).await?;
+    let word = Word::Resolve { ordinal: Ordinal(action), became };
     say(app, &runtime, &row.run.key, word, "resolved").await
 }
 
-/// Says a word to the run of an id.
-pub async fn to_run(app: &App, run: &str, word: Word, done: &str) -> Result<u8> {
+/// Lets quarantined runs go on.
+pub async fn release(app: &App, run: Option<String>, bulk: &Bulk) -> Result<u8> {
+    either(run.is_some(), &bulk.selection, "run")?;
     let runtime = app.open(false)?;
-    let row = app.find(&runtime, run).await?;
-    say(app, &runtime, &row.run.key, word, done).await
+    if let Some(run) = run {
+        let row = app.find(&runtime, &run).await?;
+        return say(app, &runtime, &row.run.key, Word::Release, "released").await;
+    }
+    bulk.say_to_runs(app, &runtime, "release", &[Status::Quarantined], || Word::Release, "released").await
+}
+
+/// The open approvals that filters choose, each with a word.
+async fn open_approvals(
+    runtime: &Runtime,
+    bulk: &Bulk,
+    word: impl Fn(Digest) -> Word,
+) -> Result<(Vec<Item>, Option<String>)> {
+    let store = runtime.store();
+    let sieve = bulk.selection.sieve(store)?;
+    let requests = store.open_requests(DEFAULT_NAMESPACE, MOST).await?;
+    let mut runs = Asking::of(store, &sieve);
+    let mut items = Vec::new();
+    for request in &requests {
+        // A question has no answer that fits many.
+        let Some((opened, action, _, true)) = runs.asked(request).await else { continue };
+        items.push(Item {
+            run: RunKey::clone(&request.run.key),
+            word: word(request.name),
+            name: request.name.to_hex()[..8].to_owned(),
+            shown: format!(
+                "{} of {}  {}",
+                short_id(request.run.key.run.as_str(), &[]),
+                opened.row.agent,
+                call(opened, action)
+            ),
+            json: json!({"request": request.name}),
+        });
+    }
+    let note = (requests.len() == MOST).then(|| format!("only the oldest {MOST} open requests were looked at"));
+    Ok((items, note))
+}
+
+/// The actions in doubt that filters choose, each with what became of it.
+async fn in_doubt(runtime: &Runtime, bulk: &Bulk, became: &Became) -> Result<(Vec<Item>, Option<String>)> {
+    let store = runtime.store();
+    let sieve = bulk.selection.sieve(store)?;
+    let Selected { rows, note } = sieve.runs(store, &[Status::InDoubt], MOST).await?;
+    let mut items = Vec::new();
+    for row in rows {
+        let opened = inspect::open(store, &row.run.key).await?;
+        let doubtful = opened.checkpoint.pending.values();
+        let doubtful = doubtful.filter(|action| matches!(action.state, ActionState::Doubt { .. }));
+        for action in doubtful.filter(|action| sieve.takes_tool(&action.tool)) {
+            let ordinal = action.ordinal;
+            items.push(Item {
+                run: RunKey::clone(&row.run.key),
+                word: Word::Resolve { ordinal, became: became.clone() },
+                name: format!("{} {ordinal}", short_id(row.run.key.run.as_str(), &[])),
+                shown: format!("{}  {}", row.agent, call(&opened, action)),
+                json: json!({"action": ordinal}),
+            });
+        }
+    }
+    Ok((items, note))
 }
 
 /// The requests whose names begin so: each is found and none is meant twice, or nothing is said to any.
@@ -176,52 +256,18 @@ async fn say_to_each(
     if let [only] = rows {
         return say(app, runtime, &only.run.key, word(only.name), done).await;
     }
-    let (mut code, mut said) = (0, Vec::new());
-    for row in rows {
-        let name = &row.name.to_hex()[..8];
-        let mut value = match tell(app, runtime, &row.run.key, word(row.name), done).await {
-            Ok((text, value)) => {
-                if !app.json {
-                    app.print(&format!("{name}: {text}"));
-                }
-                value
-            }
-            Err(error) => {
-                code = code.max(exit_code(&error));
-                if !app.json {
-                    app.report(&Error::new(error.code(), format!("{name}: {}", error.what()), error.next()));
-                }
-                json!({"verdict": "refused", "run": row.run.key.run, "error": app.as_json(&error)})
-            }
-        };
-        value["request"] = json!(row.name);
-        said.push(value);
-    }
-    if app.json {
-        app.print(&format!("{}\n", Value::Array(said)));
-    }
-    Ok(code)
+    let item = |row: &RequestRow| Item {
+        run: RunKey::clone(&row.run.key),
+        word: word(row.name),
+        name: row.name.to_hex()[..8].to_owned(),
+        shown: String::new(),
+        json: json!({"request": row.name}),
+    };
+    Ok(bulk::say(app, runtime, rows.iter().map(item).collect(), done).await)
 }
 
 async fn say(app: &App, runtime: &Runtime, run: &RunKey, word: Word, done: &str) -> Result<u8> {
-    let (text, value) = tell(app, runtime, run, word, done).await?;
+    let (text, value) = bulk::tell(app, runtime, run, word, done).await?;
     app.say(&text, &value);
     Ok(0)
-}
-
-/// Tells a run; what came of it, as text and as JSON. A refusal is an error.
-async fn tell(app: &App, runtime: &Runtime, run: &RunKey, word: Word, done: &str) -> Result<(String, Value)> {
-    match runtime.send(run, &app.by(), word).await? {
-        Verdict::Accepted => {
-            let id = short_id(run.run.as_str(), &[]);
-            let hint = app.command(&format!("resume {id}"));
-            let text = format!("{done}; run {id} goes on as soon as a worker is there (`{hint}` is one)\n");
-            Ok((text, json!({"verdict": "accepted", "run": run.run})))
-        }
-        Verdict::AlreadyGiven(happened) => {
-            let text = format!("already given: {happened}\n");
-            Ok((text, json!({"verdict": "already_given", "run": run.run, "happened": happened})))
-        }
-        Verdict::Refused(error) => Err(error),
-    }
 }

@@ -1,8 +1,9 @@
-//! What a checkpoint remembers of what is over: errors, closed requests, repeats.
+//! What a checkpoint remembers beside its actions: errors, closed requests, repeats, and words that wait to be taken.
 
 use minicbor::{Decode, Encode};
 use serde::Serialize;
 
+use super::{Action, ActionState};
 use crate::digest::Digest;
 use crate::event::ErrorKind;
 use crate::ids::Ordinal;
@@ -80,4 +81,46 @@ pub struct Repeats {
     /// How often in a row.
     #[n(1)]
     pub count: u32,
+}
+
+/// What a person told the model.
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
+pub struct Guidance {
+    /// Who.
+    #[n(0)]
+    pub by: String,
+    /// What.
+    #[n(1)]
+    pub text: Stored,
+    /// When it was read.
+    #[n(2)]
+    pub at: Timestamp,
+    /// The newest call of the model whose request shows it.
+    #[n(3)]
+    pub shown_in: Option<u64>,
+}
+
+/// A signal that no wait has taken.
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
+pub struct Signal {
+    /// Its name.
+    #[n(0)]
+    pub name: String,
+    /// Who sent it.
+    #[n(1)]
+    pub by: String,
+    /// What it carries, canonical JSON.
+    #[n(2)]
+    pub value: Stored,
+    /// When it was read.
+    #[n(3)]
+    pub at: Timestamp,
+}
+
+impl Action {
+    /// Is it sure that nothing of it was sent, and that nothing is under way?
+    pub fn is_unsent(&self) -> bool {
+        !self.maybe_sent
+            && matches!(self.state, ActionState::Gated { .. } | ActionState::Ready { .. } | ActionState::Held { .. })
+    }
 }

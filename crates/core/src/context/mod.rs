@@ -106,6 +106,7 @@ pub fn wants(checkpoint: &Checkpoint, definition: &Definition) -> Vec<Stored> {
     wanted.extend(checkpoint.notes.values());
     wanted.extend(checkpoint.plan.iter().filter_map(|milestone| milestone.title));
     wanted.extend(checkpoint.model.texts.iter().map(|text| text.text));
+    wanted.extend(checkpoint.guidance.iter().map(|guidance| guidance.text));
     // Of an error one line is shown; a failed action's whole result is not loaded for it.
     wanted.extend(checkpoint.errors.iter().map(|error| error.text).filter(|text| text.len <= ERROR_BYTES));
     wanted.extend(shown_artifacts(checkpoint, budget.bytes).into_iter().map(|(_, content)| content));
@@ -241,7 +242,8 @@ fn digest_of(definition: &Definition, request: &Request, messages: &[u8]) -> Dig
 fn compose(view: &sections::View<'_>, room: u64) -> (Vec<Message>, Manifest) {
     let mut sizes = Vec::new();
     let after_texts = sections::before(view, room, &mut sizes);
-    let exchange_room = room.saturating_sub(after_texts.len() as u64).saturating_sub(sections::closing_room(room));
+    let exchange_room =
+        room.saturating_sub(after_texts.len() as u64).saturating_sub(sections::closing_room(view, room));
     let exchange = exchange::recent(view, exchange_room);
     let mut first = after_texts;
     sections::completed(view, room, &exchange.shown, &mut first, &mut sizes);

@@ -47,14 +47,16 @@ const COMPLETED: u64 = 8;
 const ARTIFACTS: u64 = 20;
 const ERRORS: u64 = 3;
 const ANSWERS: u64 = 5;
+const GUIDANCE: u64 = 8;
 
 fn share(room: u64, hundredths: u64) -> u64 {
     room.saturating_mul(hundredths) / 100
 }
 
 /// What the sections after the recent actions may need.
-pub(super) fn closing_room(room: u64) -> u64 {
-    share(room, COMPLETED + ARTIFACTS + ERRORS + ANSWERS + 2)
+pub(super) fn closing_room(view: &View<'_>, room: u64) -> u64 {
+    let guidance = if view.checkpoint.guidance.is_empty() { 0 } else { GUIDANCE };
+    share(room, COMPLETED + ARTIFACTS + ERRORS + ANSWERS + guidance + 2)
 }
 
 fn put(into: &mut String, sizes: &mut Vec<SectionSize>, title: &str, body: &str, room: u64) {
@@ -208,7 +210,8 @@ pub(super) fn closing(view: &View<'_>, room: u64, shown: &[Ordinal], sizes: &mut
     put(&mut text, sizes, "Open artifacts", &artifacts(view, share(room, ARTIFACTS)), share(room, ARTIFACTS));
     put(&mut text, sizes, "Errors", &errors(view, shown), share(room, ERRORS));
     put(&mut text, sizes, "Answers", &answers(view, shown), share(room, ANSWERS));
-    put(&mut text, sizes, "Remaining", &remaining(view), 600);
+    put(&mut text, sizes, "Guidance", &guidance(view, share(room, GUIDANCE)), share(room, GUIDANCE));
+    put(&mut text, sizes, "Remaining", &remaining(view), 1_000);
     if text.is_empty() { text } else { format!("\n{text}") }
 }
 
@@ -261,9 +264,36 @@ fn answers(view: &View<'_>, shown: &[Ordinal]) -> String {
     })
 }
 
-fn remaining(view: &View<'_>) -> String {
-    view.checkpoint.quota.remaining().into_iter().fold(String::new(), |mut text, row| {
-        let _ = writeln!(text, "- {}: {} of {}", row.quota, row.left, row.limit);
+/// What people said since the newest decision. Each has a part of the room, so that no word crowds out another.
+fn guidance(view: &View<'_>, room: u64) -> String {
+    let all = &view.checkpoint.guidance;
+    if all.is_empty() {
+        return String::new();
+    }
+    let heading = "From people, shown until your next decision; put what has to last into a note.\n";
+    let each = room.saturating_sub(heading.len() as u64) / all.len() as u64;
+    all.iter().fold(heading.to_owned(), |mut text, guidance| {
+        let said = without_headings(&view.text(&guidance.text));
+        let by = one_line(&guidance.by, 64);
+        let _ = writeln!(text, "- {by}: {}", shorten(&said, each.saturating_sub(by.len() as u64 + 5)));
         text
     })
+}
+
+fn remaining(view: &View<'_>) -> String {
+    let rows = view.checkpoint.remaining();
+    let low: Vec<&str> = rows.iter().filter(|row| row.is_low()).map(|row| row.quota.as_str()).collect();
+    let mut text = rows.iter().fold(String::new(), |mut text, row| {
+        let name = row.quota.as_str();
+        let _ = writeln!(text, "- {name}: {} of {}", row.quota.shown(row.left), row.quota.shown(row.limit));
+        text
+    });
+    if !low.is_empty() {
+        let _ = writeln!(
+            text,
+            "Low: {}. At 0 the run stops until a person adds to it. Do what matters most first, and finish with what there is.",
+            low.join(", ")
+        );
+    }
+    text
 }

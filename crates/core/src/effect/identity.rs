@@ -58,6 +58,7 @@ pub fn dedupe_key(text: &str, arguments: &Value) -> Result<String, String> {
                 }
                 Some(other) => key.push_str(&String::from_utf8_lossy(&canonical(other))),
             },
+            Piece::Key => return Err("an action's own key can't make a dedupe key".to_owned()),
             Piece::Input(name) | Piece::Environment(name, _) => {
                 return Err(format!("`{name}` can't make a dedupe key"));
             }

@@ -2,6 +2,8 @@
 //!
 //! A timeout is not a failure: it is unknown whether the effect happened. Only what is proven counts.
 
+use crate::effect::class::Class;
+
 /// What a worker saw of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
@@ -46,13 +48,17 @@ pub fn known(seen: Seen) -> Known {
     }
 }
 
-/// What an HTTP status means, after DESIGN's table; `keyed` because 409 tells a keyed request to ask again.
-pub fn http_status(status: u16, retry_after: bool, keyed: bool) -> Seen {
+/// What an HTTP status means to a tool of a class. `retry_after_ms` is the wait that the answer asks for.
+///
+/// A 409 tells a keyed request that one under its key is still under way. A redirect that was not followed says of
+/// an effect neither that it happened nor that it did not; what may repeat freely just has no result.
+pub fn http_status(status: u16, retry_after_ms: Option<u64>, class: Class) -> Seen {
     match status {
-        200..=399 => Seen::Done,
+        200..=299 => Seen::Done,
+        300..=399 if class.is_repeatable() => Seen::Refused,
         429 => Seen::AskedToWait,
-        503 if retry_after => Seen::AskedToWait,
-        409 if keyed => Seen::AskedToWait,
+        503 if retry_after_ms.is_some() => Seen::AskedToWait,
+        409 if class == Class::Keyed => Seen::AskedToWait,
         408 => Seen::ServerFault,
         400..=499 => Seen::Refused,
         _ => Seen::ServerFault,
@@ -81,23 +87,28 @@ mod tests {
 
     #[test]
     fn http_rows() {
-        for (status, retry_after, keyed, expected) in [
-            (200, false, false, Known::Applied),
-            (201, false, true, Known::Applied),
-            (404, false, false, Known::Failed),
-            (408, false, false, Known::Unknown),
-            (409, false, false, Known::Failed),
-            (409, false, true, Known::NotApplied),
-            (422, false, true, Known::Failed),
-            (429, true, false, Known::NotApplied),
-            (429, false, false, Known::NotApplied),
-            (500, false, true, Known::Unknown),
-            (503, true, false, Known::NotApplied),
-            (503, false, false, Known::Unknown),
-            (504, true, false, Known::Unknown),
-            (100, false, false, Known::Unknown),
+        const WAIT: Option<u64> = Some(1_000);
+        for (status, retry_after_ms, class, expected) in [
+            (200, None, Class::Read, Known::Applied),
+            (201, None, Class::Keyed, Known::Applied),
+            (301, None, Class::Read, Known::Failed),
+            (302, None, Class::Unsafe, Known::Unknown),
+            (303, None, Class::Keyed, Known::Unknown),
+            (308, None, Class::Idempotent, Known::Failed),
+            (404, None, Class::Unsafe, Known::Failed),
+            (408, None, Class::Unsafe, Known::Unknown),
+            (409, None, Class::Unsafe, Known::Failed),
+            (409, None, Class::Keyed, Known::NotApplied),
+            (422, None, Class::Keyed, Known::Failed),
+            (429, WAIT, Class::Unsafe, Known::NotApplied),
+            (429, None, Class::Unsafe, Known::NotApplied),
+            (500, None, Class::Keyed, Known::Unknown),
+            (503, WAIT, Class::Unsafe, Known::NotApplied),
+            (503, None, Class::Unsafe, Known::Unknown),
+            (504, WAIT, Class::Unsafe, Known::Unknown),
+            (100, None, Class::Unsafe, Known::Unknown),
         ] {
-            assert_eq!(known(http_status(status, retry_after, keyed)), expected, "{status}");
+            assert_eq!(known(http_status(status, retry_after_ms, class)), expected, "{status} {class}");
         }
     }
 }

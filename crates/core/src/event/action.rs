@@ -28,6 +28,27 @@ pub enum Gate {
     /// The other actions of its decision: a finish is judged when they are settled.
     #[n(4)]
     Siblings,
+    /// A signal of that name.
+    #[n(5)]
+    Signal(#[n(0)] SignalWait),
+    /// A time.
+    #[n(6)]
+    Timer(#[n(0)] Timestamp),
+    /// Room in a quota of tool calls: nothing is held back for it yet, and what else stands before its first intent is
+    /// decided when there is room.
+    #[n(7)]
+    Quota,
+}
+
+/// What a wait for a signal waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, serde::Serialize)]
+pub struct SignalWait {
+    /// The signal's name.
+    #[n(0)]
+    pub name: String,
+    /// Not waited for after this time.
+    #[n(1)]
+    pub until: Option<Timestamp>,
 }
 
 /// A request to a person.
@@ -111,9 +132,6 @@ pub enum RefusalKind {
     /// The policy denies it.
     #[n(2)]
     Denied,
-    /// A quota has no room for it.
-    #[n(3)]
-    Quota,
 }
 
 /// See [`Event::ActionRefused`](super::Event::ActionRefused).
@@ -193,8 +211,14 @@ pub enum SettledBy {
     /// The core decided it: a state act.
     #[n(4)]
     Core,
-    /// Another run's action has the same dedupe key; this follows from what became of it.
+    /// A signal came that it waited for.
+    #[n(5)]
+    Signal,
+    /// Its time came.
     #[n(6)]
+    Timer,
+    /// Another run's action has the same dedupe key; this follows from what became of it.
+    #[n(7)]
     OtherRun,
 }
 
@@ -355,4 +379,42 @@ pub struct ActionWithdrawn {
     /// What is told.
     #[n(1)]
     pub text: ValueRef,
+}
+
+/// See [`Event::ApprovalLapsed`](super::Event::ApprovalLapsed).
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
+pub struct ApprovalLapsed {
+    /// The action.
+    #[n(0)]
+    pub ordinal: Ordinal,
+}
+
+/// See [`Event::QuotaGranted`](super::Event::QuotaGranted).
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
+pub struct QuotaGranted {
+    /// The action.
+    #[n(0)]
+    pub ordinal: Ordinal,
+    /// What else stands before its first intent.
+    #[n(1)]
+    pub gate: Gate,
+}
+
+/// See [`Event::SignalTaken`](super::Event::SignalTaken).
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
+pub struct SignalTaken {
+    /// The action that waited; its result is what the signal carries.
+    #[n(0)]
+    pub ordinal: Ordinal,
+}
+
+/// See [`Event::TimerFired`](super::Event::TimerFired).
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
+pub struct TimerFired {
+    /// The action that waited.
+    #[n(0)]
+    pub ordinal: Ordinal,
+    /// What the model is told.
+    #[n(1)]
+    pub result: ValueRef,
 }

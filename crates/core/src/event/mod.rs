@@ -10,6 +10,7 @@ mod call;
 mod dedupe;
 mod run;
 mod state;
+mod word;
 
 use minicbor::{Decode, Encode};
 
@@ -21,6 +22,7 @@ pub use call::*;
 pub use dedupe::*;
 pub use run::*;
 pub use state::*;
+pub use word::*;
 
 /// The version of the format that this build writes. Older ones are read for ever; newer ones are refused by name.
 pub const FORMAT: u32 = 1;
@@ -178,6 +180,27 @@ pub enum Event {
     /// The criteria of the state hold, and the definition's check judges a finish.
     #[n(30)]
     CheckStarted(#[n(0)] CheckStarted),
+    /// A person told the model something: it is shown until a decision has seen it.
+    #[n(31)]
+    GuidanceGiven(#[n(0)] GuidanceGiven),
+    /// A signal came: it is kept until a wait takes it.
+    #[n(32)]
+    SignalArrived(#[n(0)] SignalArrived),
+    /// A wait took the oldest signal of its name and is settled by it.
+    #[n(33)]
+    SignalTaken(#[n(0)] SignalTaken),
+    /// A wait's time came: a timer is done, a wait for a signal has failed.
+    #[n(34)]
+    TimerFired(#[n(0)] TimerFired),
+    /// A person raised a quota's limit; nothing that was spent is lowered.
+    #[n(35)]
+    QuotaRaised(#[n(0)] QuotaRaised),
+    /// A quota has room for an action that waited for it: it is held back from now on.
+    #[n(36)]
+    QuotaGranted(#[n(0)] QuotaGranted),
+    /// An approval expired before the first intent: its request is open again, as expired.
+    #[n(37)]
+    ApprovalLapsed(#[n(0)] ApprovalLapsed),
     /// An effect's dedupe key was taken: no other run has it, and its intent follows.
     #[n(38)]
     DedupeTaken(#[n(0)] DedupeTaken),
@@ -224,6 +247,13 @@ impl Event {
             Self::RunEnded(_) => "RunEnded",
             Self::HandedOver(_) => "HandedOver",
             Self::CheckStarted(_) => "CheckStarted",
+            Self::GuidanceGiven(_) => "GuidanceGiven",
+            Self::SignalArrived(_) => "SignalArrived",
+            Self::SignalTaken(_) => "SignalTaken",
+            Self::TimerFired(_) => "TimerFired",
+            Self::QuotaRaised(_) => "QuotaRaised",
+            Self::QuotaGranted(_) => "QuotaGranted",
+            Self::ApprovalLapsed(_) => "ApprovalLapsed",
             Self::DedupeTaken(_) => "DedupeTaken",
             Self::DedupeClosed(_) => "DedupeClosed",
             Self::ActionHeld(_) => "ActionHeld",

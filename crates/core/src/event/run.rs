@@ -4,6 +4,7 @@ use minicbor::{Decode, Encode};
 
 use crate::definition::{Limits, QuotaLimits};
 use crate::ids::RunId;
+use crate::label::Labels;
 use crate::time::Timestamp;
 use crate::value::ValueRef;
 
@@ -34,6 +35,10 @@ pub struct RunStarted {
     /// The plan's fixed milestones.
     #[n(7)]
     pub milestones: Vec<PlannedMilestone>,
+    /// What people find the run by; `None` when there is nothing.
+    #[n(8)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Labels>,
 }
 
 /// A milestone of the definition.

@@ -6,9 +6,10 @@ use crate::checkpoint::{
 };
 use crate::digest::Digest;
 use crate::event::{
-    ActionApproved, ActionDenied, ActionFinished, ActionProposed, ActionRefused, ActionWithdrawn, AttemptNotSent,
-    AttemptStarted, AttemptUnknown, CheckStarted, DeniedBy, DoubtResolved, ErrorKind, Evidence, Gate,
-    LookupInconclusive, QuestionAnswered, RefusalKind, Resolution, SettledBy, UnknownNext,
+    ActionApproved, ActionDenied, ActionFinished, ActionProposed, ActionRefused, ActionWithdrawn, ApprovalLapsed,
+    AttemptNotSent, AttemptStarted, AttemptUnknown, CheckStarted, DeniedBy, DoubtResolved, ErrorKind, Evidence, Gate,
+    LookupInconclusive, QuestionAnswered, QuotaGranted, RefusalKind, Resolution, SettledBy, SignalTaken, TimerFired,
+    UnknownNext,
 };
 use crate::fold::state::log_error;
 use crate::ids::Ordinal;
@@ -23,7 +24,8 @@ pub(super) fn proposed(checkpoint: &mut Checkpoint, seq: u64, event: &ActionProp
         Gate::Open => ActionState::Ready { not_before: checkpoint.at },
         gate => ActionState::Gated { gate: gate.clone() },
     };
-    if event.counted {
+    let counted = event.counted && event.gate != Gate::Quota;
+    if counted {
         checkpoint.quota.reserve(ONE_CALL);
     }
     let action = Action {
@@ -45,9 +47,9 @@ pub(super) fn proposed(checkpoint: &mut Checkpoint, seq: u64, event: &ActionProp
         proposed_at: checkpoint.at,
         approved_by: None,
         proposed_by: event.proposed_by.clone(),
-        counted: event.counted,
+        counted,
         maybe_sent: false,
-        approved_until: None,
+        approved: None,
         dedupe: event.dedupe.clone(),
     };
     checkpoint.pending.insert(event.ordinal, action);
@@ -116,7 +118,7 @@ pub(super) fn finished(checkpoint: &mut Checkpoint, seq: u64, event: &ActionFini
         (_, SettledBy::OtherRun) => false,
         (ActionState::Ready { .. }, SettledBy::SameEffect | SettledBy::Core) => action.attempts == 0,
         // What may have been sent is settled by what is known of it, by nothing else.
-        (_, SettledBy::SameEffect | SettledBy::Core) => false,
+        (_, SettledBy::SameEffect | SettledBy::Core | SettledBy::Signal | SettledBy::Timer) => false,
         (ActionState::Ready { .. } | ActionState::Held { .. }, _) => {
             action.class.is_repeatable() || action.attempts > 0
         }
@@ -243,9 +245,76 @@ pub(super) fn approved(checkpoint: &mut Checkpoint, event: &ActionApproved) -> C
         return Err("no approval of it is asked");
     };
     action.approved_by = Some(event.by.clone());
-    action.approved_until = request.expires_at;
+    action.approved = Some(request);
     action.state = ActionState::Ready { not_before: now };
     close(checkpoint, request.name, event.ordinal, Closing::Approved, Some(event.by.clone()), Digest::default());
+    Ok(())
+}
+
+/// The approval did not lead to an intent in time: its request is open again, and has expired.
+pub(super) fn lapsed(checkpoint: &mut Checkpoint, event: &ApprovalLapsed) -> Checked {
+    let now = checkpoint.at;
+    let action = pending(checkpoint, event.ordinal)?;
+    let unsent = matches!(action.state, ActionState::Ready { .. } | ActionState::Held { .. }) && action.attempts == 0;
+    let Some(request) = action.approved.filter(|_| unsent) else {
+        return Err("no approval of it waits for its first intent");
+    };
+    if request.expires_at.is_none_or(|at| at > now) {
+        return Err("its approval has not expired");
+    }
+    action.approved = None;
+    action.approved_by = None;
+    action.state = ActionState::Gated { gate: Gate::Approval(request) };
+    Ok(())
+}
+
+/// The quota has room: it is held back, and what else stands before the first intent is known now.
+pub(super) fn granted(checkpoint: &mut Checkpoint, event: &QuotaGranted) -> Checked {
+    let now = checkpoint.at;
+    let action = pending(checkpoint, event.ordinal)?;
+    if action.state != (ActionState::Gated { gate: Gate::Quota }) {
+        return Err("it does not wait for a quota");
+    }
+    action.counted = true;
+    action.state = match &event.gate {
+        Gate::Quota => return Err("a grant gives more than it asks for"),
+        Gate::Open => ActionState::Ready { not_before: now },
+        gate => ActionState::Gated { gate: gate.clone() },
+    };
+    checkpoint.quota.reserve(ONE_CALL);
+    Ok(())
+}
+
+pub(super) fn signal_taken(checkpoint: &mut Checkpoint, event: &SignalTaken) -> Checked {
+    let ActionState::Gated { gate: Gate::Signal(wait) } = pending(checkpoint, event.ordinal)?.state.clone() else {
+        return Err("it waits for no signal");
+    };
+    let Some(place) = checkpoint.signals.iter().position(|signal| signal.name == wait.name) else {
+        return Err("no signal of its name has come");
+    };
+    let Some(signal) = checkpoint.signals.remove(place) else {
+        return Err("no signal of its name has come");
+    };
+    waited(checkpoint, event.ordinal, How::Done, SettledBy::Signal, signal.value)
+}
+
+pub(super) fn timer_fired(checkpoint: &mut Checkpoint, seq: u64, event: &TimerFired) -> Checked {
+    let now = checkpoint.at;
+    let (due, how) = match &pending(checkpoint, event.ordinal)?.state {
+        ActionState::Gated { gate: Gate::Timer(until) } => (Some(*until), How::Done),
+        ActionState::Gated { gate: Gate::Signal(wait) } => (wait.until, How::Failed),
+        _ => return Err("it waits for no time"),
+    };
+    if due.is_none_or(|due| due > now) {
+        return Err("its time has not come");
+    }
+    waited(checkpoint, event.ordinal, how, SettledBy::Timer, Stored::at(event.result, seq))
+}
+
+/// A wait is over. With a wait between them, equal actions are no loop.
+fn waited(checkpoint: &mut Checkpoint, ordinal: Ordinal, how: How, by: SettledBy, result: Stored) -> Checked {
+    settle_with(checkpoint, ordinal, how, Some(by), result)?;
+    checkpoint.repeats = Repeats::default();
     Ok(())
 }
 
@@ -310,7 +379,7 @@ fn pending(checkpoint: &mut Checkpoint, ordinal: Ordinal) -> Result<&mut Action,
     checkpoint.pending.get_mut(&ordinal).ok_or("no such action is pending")
 }
 
-/// Moves an action to the settled ones, and draws what follows from it: quota, evidence, the decision's end.
+/// Settles an action with a value of this transition, or with one that is another action's result.
 fn settle(
     checkpoint: &mut Checkpoint,
     seq: u64,
@@ -318,6 +387,18 @@ fn settle(
     how: How,
     by: Option<SettledBy>,
     result: ValueRef,
+) -> Checked {
+    let result = locate(checkpoint, result, seq);
+    settle_with(checkpoint, ordinal, how, by, result)
+}
+
+/// Moves an action to the settled ones, and draws what follows from it: quota, evidence, the decision's end.
+fn settle_with(
+    checkpoint: &mut Checkpoint,
+    ordinal: Ordinal,
+    how: How,
+    by: Option<SettledBy>,
+    result: Stored,
 ) -> Checked {
     let Some(action) = checkpoint.pending.remove(&ordinal) else {
         return Err("no such action is pending");
@@ -329,7 +410,6 @@ fn settle(
     if how == How::Done {
         give_evidence(checkpoint, &action);
     }
-    let result = locate(checkpoint, result, seq);
     count_repeat(checkpoint, &action, result.digest);
     let settled = Settled {
         ordinal,

@@ -6,6 +6,7 @@ use crate::event::{
     CallAnswered, CallFailed, CallFailure, CallLost, CallReserved, DecisionOpened, ErrorKind, HandedOver,
 };
 use crate::fold::state::log_error;
+use crate::fold::word::{forget_seen_guidance, show_guidance};
 use crate::quota::Amounts;
 use crate::value::Stored;
 
@@ -27,6 +28,7 @@ pub(super) fn reserved(checkpoint: &mut Checkpoint, seq: u64, epoch: u64, event:
     checkpoint.model.last_request = event.request;
     checkpoint.model.last_manifest = Some(Stored::at(event.manifest, seq));
     checkpoint.quota.reserve(event.amounts);
+    show_guidance(checkpoint, event.call);
     Ok(())
 }
 
@@ -96,6 +98,7 @@ pub(super) fn decided(checkpoint: &mut Checkpoint, seq: u64, event: &DecisionOpe
         }
     }
     checkpoint.decision = Some(OpenDecision { decision: event.decision, actions: Vec::new(), expected: event.actions });
+    forget_seen_guidance(checkpoint);
     Ok(())
 }
 

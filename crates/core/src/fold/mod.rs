@@ -4,12 +4,14 @@
 //! - `action`: gates, attempts, outcomes.
 //! - `state`: notes, plan, artifacts, errors.
 //! - `run`: start, stops, end.
+//! - `word`: guidance, signals, top-ups.
 
 mod action;
 mod call;
 mod dedupe;
 mod run;
 mod state;
+mod word;
 
 use crate::checkpoint::Checkpoint;
 use crate::error::{Error, Result};
@@ -55,6 +57,26 @@ pub fn fold_first(bytes: &[u8]) -> Result<(Checkpoint, Envelope)> {
     }
     close_transition(&mut checkpoint, envelope.seq, bytes);
     Ok((checkpoint, envelope))
+}
+
+/// Folds those events of a stored transition that stand before the first one for which `ends` holds: what is left is the
+/// state in which a rule pushed that one. The number and the chain's head stay those of the state before.
+///
+/// # Errors
+///
+/// `run.illegal_event` when the events don't follow on the state.
+pub fn fold_up_to(checkpoint: &mut Checkpoint, envelope: &Envelope, ends: impl Fn(&Event) -> bool) -> Result<()> {
+    for (place, event) in envelope.events.iter().enumerate() {
+        if ends(event) {
+            return Ok(());
+        }
+        // As a draft does: time moves with the first event that is pushed.
+        if place == 0 {
+            open_transition(checkpoint, envelope.at, envelope.active_us);
+        }
+        apply(checkpoint, envelope.seq, envelope.epoch, event)?;
+    }
+    Ok(())
 }
 
 /// Moves the journal's time and charges the work before a transition's events.
@@ -117,6 +139,13 @@ pub(crate) fn apply(checkpoint: &mut Checkpoint, seq: u64, epoch: u64, event: &E
         Event::DedupeTaken(e) => dedupe::taken(checkpoint, e),
         Event::DedupeClosed(e) => dedupe::closed(checkpoint, e),
         Event::ActionHeld(e) => dedupe::held(checkpoint, e),
+        Event::GuidanceGiven(e) => word::guidance_given(checkpoint, seq, e),
+        Event::SignalArrived(e) => word::signal_arrived(checkpoint, seq, e),
+        Event::SignalTaken(e) => action::signal_taken(checkpoint, e),
+        Event::TimerFired(e) => action::timer_fired(checkpoint, seq, e),
+        Event::QuotaRaised(e) => word::quota_raised(checkpoint, e),
+        Event::QuotaGranted(e) => action::granted(checkpoint, e),
+        Event::ApprovalLapsed(e) => action::lapsed(checkpoint, e),
     };
     checked.map_err(|why| illegal(checkpoint, name, why))
 }

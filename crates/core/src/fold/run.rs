@@ -67,6 +67,8 @@ pub fn begin(started: &RunStarted, at: Timestamp) -> Result<Checkpoint> {
         closed_requests: VecDeque::new(),
         repeats: Repeats::default(),
         dedupe_keys: None,
+        guidance: VecDeque::new(),
+        signals: VecDeque::new(),
     })
 }
 

@@ -20,6 +20,9 @@ use crate::json::{canonical, parse_strict};
 use crate::policy::{self, Verdict};
 use crate::quota::Amounts;
 use crate::rules::decide::state_act::act;
+use crate::rules::room::ONE_CALL;
+use crate::rules::wait;
+use crate::time::Timestamp;
 use crate::value::ValueRef;
 
 pub mod artifacts;
@@ -105,20 +108,7 @@ pub fn decide(draft: &mut Draft, question: &Question<'_>) -> Result<()> {
     if draft.checkpoint().model.faulty_in_row > 0 {
         return stop_if_misbehaving(draft, question);
     }
-    stop_if_only_quota_refuses(draft, reply.calls.len())
-}
-
-/// A model that is told again and again that a quota has no room is not asked again: a person has to raise it.
-fn stop_if_only_quota_refuses(draft: &mut Draft, calls: usize) -> Result<()> {
-    let checkpoint = draft.checkpoint();
-    let decision = checkpoint.model.decisions;
-    let refused = |settled: &&Settled| settled.decision == decision && settled.how == How::Refused(RefusalKind::Quota);
-    let all = checkpoint.recent.iter().filter(refused).count() == calls;
-    if !all || checkpoint.phase != Phase::Active {
-        return Ok(());
-    }
-    let text = draft.put("a quota has no room for any of the calls that the model wants");
-    draft.push(Event::RunStopped(RunStopped { reason: StopReason::Quota, text }))
+    Ok(())
 }
 
 /// Why nothing of a reply may be executed.
@@ -200,6 +190,11 @@ fn judge<'a>(checkpoint: &Checkpoint, question: &Question<'a>, at: usize, call: 
     if let Err(fault) = artifacts::pin(tool, &mut arguments, checkpoint) {
         return refused(RefusalKind::InvalidArguments, fault);
     }
+    if let ToolKind::State { act } = tool.kind
+        && let Err(fault) = wait::gate(act, &arguments, checkpoint.at)
+    {
+        return refused(RefusalKind::InvalidArguments, format!("the arguments don't fit: {fault}"));
+    }
     if policy::judge(question.definition, tool).decide == Decide::Deny {
         return refused(RefusalKind::Denied, format!("not permitted: the policy denies `{}`", tool.name));
     }
@@ -255,16 +250,6 @@ fn next_ordinal(draft: &Draft) -> Ordinal {
 
 fn propose(draft: &mut Draft, question: &Question<'_>, call: &Call, sound: Sound<'_>) -> Result<()> {
     let tool = sound.tool;
-    let counted = !matches!(tool.kind, ToolKind::State { .. });
-    let one = Amounts { tool_calls: 1, ..Amounts::default() };
-    if counted && let Some(quota) = draft.checkpoint().quota.refuses(one) {
-        return refuse(
-            draft,
-            call,
-            RefusalKind::Quota,
-            &format!("the quota {quota} has no room for another call of a tool"),
-        );
-    }
     let run = draft.checkpoint().key();
     let ordinal = next_ordinal(draft);
     let canonical_arguments = canonical(&sound.arguments);
@@ -274,10 +259,15 @@ fn propose(draft: &mut Draft, question: &Question<'_>, call: &Call, sound: Sound
     let arguments = draft.put(canonical_arguments.clone());
     let tool_digest = question.definition.tool_digest(tool);
     let name = request_name(&run, ordinal, &tool.name, &tool_digest, &arguments.digest);
+    let is_call = !matches!(tool.kind, ToolKind::State { .. });
+    let short = is_call && draft.checkpoint().quota.refuses(ONE_CALL).is_some();
+    // What is the same as another effect makes no call of its own: it needs no room.
+    let counted = is_call && (!short || matches!(known, Known::Nothing));
     let gate = match known {
         Known::Pending(of) => Gate::Same(of),
         Known::Done(_) => Gate::Open,
-        Known::Nothing => gate(draft, tool, policy::judge(question.definition, tool), name),
+        Known::Nothing if short => Gate::Quota,
+        Known::Nothing => gate(draft, tool, policy::judge(question.definition, tool), name, &sound.arguments),
     };
     draft.push(Event::ActionProposed(ActionProposed {
         ordinal,
@@ -335,17 +325,26 @@ fn look_for_same(draft: &mut Draft, question: &Question<'_>, same: Digest) -> Kn
     }
 }
 
-fn gate(draft: &Draft, tool: &ToolDefinition, verdict: Verdict, name: Digest) -> Gate {
-    let request = || Request {
+fn gate(draft: &Draft, tool: &ToolDefinition, verdict: Verdict, name: Digest, arguments: &Value) -> Gate {
+    match &tool.kind {
+        ToolKind::State { act: StateAct::Ask } => Gate::Answer(request(verdict, name, draft.now())),
+        ToolKind::State { act: StateAct::Finish } => Gate::Siblings,
+        // The arguments were judged with the reply.
+        ToolKind::State { act } => wait::gate(*act, arguments, draft.now()).ok().flatten().unwrap_or(Gate::Open),
+        _ => approval_gate(verdict, name, draft.now()),
+    }
+}
+
+/// What the policy puts before an action of the world.
+pub(super) fn approval_gate(verdict: Verdict, name: Digest, now: Timestamp) -> Gate {
+    if verdict.decide == Decide::Ask { Gate::Approval(request(verdict, name, now)) } else { Gate::Open }
+}
+
+fn request(verdict: Verdict, name: Digest, now: Timestamp) -> Request {
+    Request {
         name,
-        expires_at: verdict.expires_ms.map(|ms| draft.now().plus_ms(ms)),
+        expires_at: verdict.expires_ms.map(|ms| now.plus_ms(ms)),
         on_expiry: verdict.on_expiry,
         window_ms: verdict.expires_ms,
-    };
-    match (&tool.kind, verdict.decide) {
-        (ToolKind::State { act: StateAct::Ask }, _) => Gate::Answer(request()),
-        (ToolKind::State { act: StateAct::Finish }, _) => Gate::Siblings,
-        (_, Decide::Ask) => Gate::Approval(request()),
-        _ => Gate::Open,
     }
 }

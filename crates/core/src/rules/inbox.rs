@@ -1,5 +1,9 @@
 //! Words from outside. A message is judged in its sender's own transaction, against the state with
 //! every unread message applied, so that the sender learns at once whether it counts.
+//!
+//! Here are the words that mean an action or a request; those that mean the run as a whole are in `run`.
+
+mod run;
 
 use minicbor::{Decode, Encode};
 
@@ -10,10 +14,13 @@ use crate::effect::Seen;
 use crate::effect::identity::{effect_key, request_name};
 use crate::error::{Error, Result};
 use crate::event::{
-    ActionApproved, ActionDenied, ActionFinished, ActionProposed, CancelRequested, DeniedBy, DoubtResolved, Ending,
-    Event, Gate, InboxRead, QuestionAnswered, Request, Resolution, RunResumed, SettledBy,
+    ActionApproved, ActionDenied, ActionFinished, ActionProposed, DeniedBy, DoubtResolved, Ending, Event, Gate,
+    InboxRead, QuestionAnswered, Request, Resolution, SettledBy,
 };
 use crate::ids::Ordinal;
+use crate::quota::Quota;
+
+pub use run::{GUIDANCE_BYTES, is_signal_name};
 
 /// How long what was sent is waited for after a cancel, in milliseconds.
 pub const CANCEL_GRACE_MS: u64 = 10_000;
@@ -120,6 +127,40 @@ pub enum Word {
         #[cbor(n(3), with = "minicbor::bytes")]
         result: Vec<u8>,
     },
+    /// The run shall stop until someone resumes it.
+    #[n(9)]
+    Pause {
+        /// Why.
+        #[n(0)]
+        reason: String,
+    },
+    /// The model shall know this at its next decision.
+    #[n(10)]
+    Tell {
+        /// What.
+        #[n(0)]
+        text: String,
+    },
+    /// Something happened that a wait may wait for.
+    #[n(11)]
+    Signal {
+        /// Its name.
+        #[n(0)]
+        name: String,
+        /// What it carries, canonical JSON.
+        #[cbor(n(1), with = "minicbor::bytes")]
+        value: Vec<u8>,
+    },
+    /// A quota's limit shall be raised.
+    #[n(12)]
+    TopUp {
+        /// Which quota.
+        #[n(0)]
+        quota: Quota,
+        /// By how much, in the quota's unit: a count, millionths of a usd, or milliseconds.
+        #[n(1)]
+        amount: u64,
+    },
 }
 
 /// What became of an action in doubt.
@@ -167,7 +208,7 @@ impl Message {
 
     /// Must no intent be committed while this is unread?
     pub fn holds_intents(&self) -> bool {
-        matches!(self.word, Word::Cancel { .. })
+        matches!(self.word, Word::Cancel { .. } | Word::Pause { .. })
     }
 }
 
@@ -240,9 +281,13 @@ fn apply(draft: &mut Draft, message: &Message, clock: Clock) -> Result<Verdict> 
             ),
             Err(closed) => Ok(closed_verdict(draft, closed, Closing::Answered, Digest::of(value.as_bytes()))),
         },
-        Word::Cancel { reason } => cancel(draft, by, reason),
-        Word::Resume => resume(draft, by, false),
-        Word::Release => resume(draft, by, true),
+        Word::Cancel { reason } => run::cancel(draft, by, reason),
+        Word::Pause { reason } => run::pause(draft, by, reason),
+        Word::Resume => run::resume(draft, by),
+        Word::Release => run::release(draft, by),
+        Word::Tell { text } => run::tell(draft, by, text),
+        Word::Signal { name, value } => run::signal(draft, by, name, value),
+        Word::TopUp { quota, amount } => run::top_up(draft, by, *quota, *amount),
         Word::Resolve { ordinal, became } => resolve(draft, by, *ordinal, became),
         Word::LateOutcome { ordinal, attempt, ok, result } => late_outcome(draft, *ordinal, *attempt, *ok, result),
     }
@@ -387,44 +432,6 @@ fn edit(
     let text = draft.put(format!("a person changed the arguments: action {ordinal} is done in its place"));
     let denied = ActionDenied { ordinal: old.ordinal, why: DeniedBy::Edit, by: Some(by.to_owned()), text };
     accept(draft, [Event::ActionProposed(proposed), Event::ActionDenied(denied), approved(ordinal, by)])
-}
-
-fn cancel(draft: &mut Draft, by: &str, reason: &str) -> Result<Verdict> {
-    match &draft.checkpoint().phase {
-        Phase::Cancelling { by, .. } => Ok(Verdict::AlreadyGiven(format!("{by} cancelled it"))),
-        Phase::Ended { ending: Ending::Cancelled, .. } => Ok(Verdict::AlreadyGiven("the run is cancelled".to_owned())),
-        Phase::Ended { ending, .. } => {
-            let what = format!("the run is over: {ending:?}").to_lowercase();
-            refused("run.over", what, "nothing changed")
-        }
-        Phase::Active | Phase::Stopped { .. } => {
-            let grace_until = draft.now().plus_ms(CANCEL_GRACE_MS);
-            let text = if reason.is_empty() { format!("cancelled by {by}") } else { reason.to_owned() };
-            let reason = draft.put(text);
-            let event = CancelRequested { by: by.to_owned(), reason, grace_until };
-            accept(draft, [Event::CancelRequested(event)])
-        }
-    }
-}
-
-fn resume(draft: &mut Draft, by: &str, release: bool) -> Result<Verdict> {
-    match &draft.checkpoint().phase {
-        Phase::Active => Ok(Verdict::AlreadyGiven("the run is not stopped".to_owned())),
-        Phase::Stopped { reason, .. } => {
-            if reason.is_quarantine() && !release {
-                return refused(
-                    "run.quarantined",
-                    format!("the run is quarantined: {}", reason.as_str()),
-                    "look at `lodestep show RUN`, mend the cause, then `lodestep release RUN`",
-                );
-            }
-            let event = RunResumed { by: by.to_owned() };
-            accept(draft, [Event::RunResumed(event)])
-        }
-        Phase::Cancelling { .. } | Phase::Ended { .. } => {
-            refused("run.over", "the run is cancelled or over", "start another with `lodestep run`")
-        }
-    }
 }
 
 fn resolve(draft: &mut Draft, by: &str, ordinal: Ordinal, became: &Became) -> Result<Verdict> {

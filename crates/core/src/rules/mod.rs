@@ -9,6 +9,8 @@
 //! - [`decide`]: a reply becomes a decision.
 //! - [`settle`]: what an attempt came to.
 //! - [`completion`]: may the run end?
+//! - [`wait`]: waits for signals and times, and their ends.
+//! - `room`: calls of tools that wait for room in a quota.
 //! - [`standing`]: where a run stands, for people and for the claim.
 
 pub mod ask;
@@ -19,5 +21,7 @@ pub mod inbox;
 pub mod owed;
 pub mod quarantine;
 pub mod recover;
+mod room;
 pub mod settle;
 pub mod standing;
+pub mod wait;

@@ -1,4 +1,4 @@
-//! What comes next without waiting for anyone: expiries, ends, intents.
+//! What comes next without waiting for anyone: expiries, ends of waits, grants, ends, intents.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,14 @@ use crate::draft::Draft;
 use crate::effect::Class;
 use crate::error::Result;
 use crate::event::{
-    ActionDenied, ActionFinished, ActionWithdrawn, AttemptStarted, AttemptUnknown, CheckStarted, DeniedBy, Ending,
-    Event, FinishRefused, Gate, RunEnded, RunStopped, SettledBy, StopReason, UnknownNext,
+    ActionDenied, ActionFinished, ActionWithdrawn, ApprovalLapsed, AttemptStarted, AttemptUnknown, CheckStarted,
+    DeniedBy, Ending, Event, FinishRefused, Gate, Request, RunEnded, RunStopped, SettledBy, StopReason, UnknownNext,
 };
 use crate::ids::Ordinal;
 use crate::policy;
 use crate::rules::completion::missing;
 use crate::rules::dedupe::{self, DedupeKeys};
+use crate::rules::{room, wait};
 use crate::time::Timestamp;
 use crate::value::ValueRef;
 
@@ -31,8 +32,8 @@ pub struct Hands<'a> {
     pub busy: &'a BTreeSet<Ordinal>,
 }
 
-/// Pushes what is owed: expired requests, effects that were done before, a judged finish, the end of a
-/// cancel, a passed deadline, and the intents for which a hand is free.
+/// Pushes what is owed: expired requests and approvals, ends of waits, grants of quota, effects that were done before,
+/// a judged finish, the end of a cancel, a passed deadline, and the intents for which a hand is free.
 ///
 /// # Errors
 ///
@@ -48,12 +49,15 @@ pub fn owed(draft: &mut Draft, definition: &Definition, hands: Hands<'_>) -> Res
         Phase::Active => {}
     }
     expire(draft)?;
+    room::grant(draft, definition)?;
     withdraw_forbidden(draft, definition)?;
+    wait::end_waits(draft)?;
     dedupe::meet(draft, hands.dedupe)?;
     follow_same(draft)?;
     take_check(draft, definition)?;
     judge_finish(draft, definition)?;
     stop_at_limits(draft)?;
+    room::stop_without(draft)?;
     start_attempts(draft, hands)
 }
 
@@ -78,9 +82,11 @@ pub fn dispatchable(checkpoint: &Checkpoint, epoch: u64, now: Timestamp) -> Vec<
     checkpoint.pending.values().filter(due).map(|action| action.ordinal).collect()
 }
 
+/// Expiry stops an answer and a first intent, and does what the request says either way.
 fn expire(draft: &mut Draft) -> Result<()> {
     let now = draft.now();
-    let expired: Vec<(Ordinal, OnExpiry)> = draft
+    let lapsed = lapse(draft)?;
+    let expired: Vec<(Ordinal, Request)> = draft
         .checkpoint()
         .pending
         .values()
@@ -88,23 +94,34 @@ fn expire(draft: &mut Draft) -> Result<()> {
             ActionState::Gated { gate: Gate::Approval(request) | Gate::Answer(request) }
                 if request.expires_at.is_some_and(|at| at <= now) =>
             {
-                Some((action.ordinal, request.on_expiry))
+                Some((action.ordinal, *request))
             }
             _ => None,
         })
         .collect();
-    for (ordinal, on_expiry) in expired {
-        let event = match on_expiry {
-            OnExpiry::Deny => Event::ActionDenied(ActionDenied {
-                ordinal,
-                why: DeniedBy::Expiry,
-                by: None,
-                text: draft.put("denied: nobody answered in time"),
-            }),
-            OnExpiry::Pause => Event::RunStopped(RunStopped {
-                reason: StopReason::Operator,
-                text: draft.put(format!("nobody answered the request of action {ordinal} in time; resume asks again")),
-            }),
+    for (ordinal, request) in expired {
+        let approved_by = lapsed.iter().find(|(of, _)| *of == ordinal).map(|(_, by)| by.as_str());
+        let event = match request.on_expiry {
+            OnExpiry::Deny => {
+                let text = match approved_by {
+                    None => "denied: nobody answered in time".to_owned(),
+                    Some(by) => {
+                        format!("denied: {by} approved it, but it could not be sent before the approval expired")
+                    }
+                };
+                let text = draft.put(text);
+                Event::ActionDenied(ActionDenied { ordinal, why: DeniedBy::Expiry, by: None, text })
+            }
+            OnExpiry::Pause => {
+                let text = match approved_by {
+                    None => format!("nobody answered the request of action {ordinal} in time; resume asks again"),
+                    Some(by) => format!(
+                        "{by} approved action {ordinal}, but the approval expired before it could be sent; resume asks again"
+                    ),
+                };
+                let text = draft.put(text);
+                Event::RunStopped(RunStopped { reason: StopReason::Operator, text })
+            }
         };
         draft.push(event)?;
         if draft.checkpoint().phase != Phase::Active {
@@ -112,6 +129,29 @@ fn expire(draft: &mut Draft) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Approvals that expired before the first intent, with who gave them: their requests are open again, as expired. A
+/// repeatable action begins without an intent, so that its approval can't come too late.
+fn lapse(draft: &mut Draft) -> Result<Vec<(Ordinal, String)>> {
+    let now = draft.now();
+    let unsent = |action: &&Action| {
+        let waits = matches!(action.state, ActionState::Ready { .. } | ActionState::Held { .. });
+        waits && action.attempts == 0 && !action.class.is_repeatable()
+    };
+    let expired = |action: &Action| action.approved.and_then(|request| request.expires_at).is_some_and(|at| at <= now);
+    let lapsed: Vec<(Ordinal, String)> = draft
+        .checkpoint()
+        .pending
+        .values()
+        .filter(unsent)
+        .filter(|action| expired(action))
+        .map(|action| (action.ordinal, action.approved_by.clone().unwrap_or_default()))
+        .collect();
+    for (ordinal, _) in &lapsed {
+        draft.push(Event::ApprovalLapsed(ApprovalLapsed { ordinal: *ordinal }))?;
+    }
+    Ok(lapsed)
 }
 
 /// An action that waits for an equal one takes its outcome.
@@ -259,14 +299,13 @@ fn withdraw_forbidden(draft: &mut Draft, definition: &Definition) -> Result<()> 
     if draft.checkpoint().phase != Phase::Active {
         return Ok(());
     }
-    let now = draft.now();
     let ready = |action: &&Action| matches!(action.state, ActionState::Ready { .. } | ActionState::Held { .. });
     let forbidden: Vec<(Ordinal, String)> = draft
         .checkpoint()
         .pending
         .values()
         .filter(ready)
-        .filter_map(|action| forbidden(definition, action, now).map(|why| (action.ordinal, why)))
+        .filter_map(|action| forbidden(definition, action).map(|why| (action.ordinal, why)))
         .collect();
     for (ordinal, why) in forbidden {
         let text = draft.put(why);
@@ -343,15 +382,10 @@ fn into_doubt(draft: &mut Draft, ordinal: Ordinal, attempt: u32, why: &str) -> R
 
 /// Policy is enforced here, at dispatch, whatever way the action came: a tool that must be asked for needs
 /// an approval of exactly this action, and a tool that changed since needs a new one.
-fn forbidden(definition: &Definition, action: &Action, now: Timestamp) -> Option<String> {
+fn forbidden(definition: &Definition, action: &Action) -> Option<String> {
     if action.first_sent.is_some() {
         // What may have been sent is settled, never judged again.
         return None;
-    }
-    // The first intent consumes an approval; a repeatable action begins without one.
-    let begun = action.attempts > 0 || action.class.is_repeatable();
-    if !begun && action.approved_until.is_some_and(|until| until <= now) {
-        return Some("its approval expired before it could be sent".to_owned());
     }
     let Some(tool) = definition.tool(&action.tool) else {
         return Some(format!("there is no tool `{}` any more", action.tool));

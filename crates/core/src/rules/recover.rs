@@ -38,6 +38,7 @@ pub fn recover(draft: &mut Draft) -> Result<()> {
             seen: Seen::WorkerDied,
             text: b"the worker died between intent and outcome".to_vec(),
             artifact: None,
+            retry_after_ms: None,
         };
         settle(draft, gone)?;
     }

@@ -30,7 +30,15 @@ pub struct Attempt {
     pub text: Vec<u8>,
     /// The artifact that it made.
     pub artifact: Option<NewArtifact>,
+    /// How long the receiver asked to be left alone, in milliseconds.
+    pub retry_after_ms: Option<u64>,
 }
+
+/// The longest wait that a receiver's word is taken for: 30 days.
+const LONGEST_WAIT_MS: u64 = 30 * 86_400_000;
+
+/// How long a lookup that gives no answer is asked again, from the first send: one hour.
+const LOOKUP_PATIENCE_MS: u64 = 3_600_000;
 
 /// A version of an artifact whose bytes are stored, or are short enough to be stored with the transition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +62,8 @@ pub enum LookedUp {
     Absent,
     /// It is still running.
     Running,
+    /// It could not be asked, or gave no answer: that says nothing about the effect.
+    NoAnswer(String),
     /// It can't be asked now; it is asked again later.
     NotNow(String),
     /// It can't tell.
@@ -139,7 +149,8 @@ fn not_sent(draft: &mut Draft, action: &Action, attempt: Attempt) -> Result<()> 
         // This attempt was not sent, but one before it may have been: that is no failure.
         return doubt(draft, attempt);
     }
-    let not_before = if is_last { draft.now() } else { retry_at(draft, action, attempt.attempt) };
+    let asked = draft.now().plus_ms(attempt.retry_after_ms.unwrap_or(0).min(LONGEST_WAIT_MS));
+    let not_before = if is_last { draft.now() } else { retry_at(draft, action, attempt.attempt).max(asked) };
     let text = draft.put(never_empty(attempt.text.clone(), false));
     draft.push(Event::AttemptNotSent(AttemptNotSent {
         ordinal: attempt.ordinal,
@@ -205,7 +216,8 @@ fn retry_at(draft: &Draft, action: &Action, attempt: u32) -> Timestamp {
     draft.now().plus_ms(backoff_ms(run, u64::from(action.ordinal.0), attempt))
 }
 
-/// Pushes what a lookup's answer means: done → recorded, absent → sent again, running → asked again, unknown → a person.
+/// Pushes what a lookup's answer means: done → recorded, absent → sent again, running → asked again, no answer → asked
+/// again for an hour, unknown → a person.
 ///
 /// # Errors
 ///
@@ -249,9 +261,12 @@ pub fn settle_lookup(draft: &mut Draft, ordinal: Ordinal, said: LookedUp) -> Res
         LookedUp::Running if grace_until.is_some_and(|until| until <= now) => {
             ("the lookup says that it is still running, and the run is cancelled".to_owned(), UnknownNext::Doubt)
         }
-        LookedUp::Running => {
-            let again = now.plus_ms(action.settles_after_ms.clamp(1_000, 60_000));
-            ("the lookup says that it is still running".to_owned(), UnknownNext::LookUp(again))
+        LookedUp::Running => ("the lookup says that it is still running".to_owned(), look_again(now, &action)),
+        LookedUp::NoAnswer(why) => {
+            let first = action.first_sent.unwrap_or(now);
+            let until = grace_until.unwrap_or_else(|| first.plus_ms(LOOKUP_PATIENCE_MS));
+            let next = if now >= until { UnknownNext::Doubt } else { look_again(now, &action) };
+            (format!("the lookup gave no answer: {why}"), next)
         }
         LookedUp::NotNow(why) if grace_until.is_some_and(|until| until <= now) => {
             (format!("the lookup could not be asked, and the run is cancelled: {why}"), UnknownNext::Doubt)
@@ -264,4 +279,8 @@ pub fn settle_lookup(draft: &mut Draft, ordinal: Ordinal, said: LookedUp) -> Res
     };
     let text = draft.put(text);
     draft.push(Event::LookupInconclusive(LookupInconclusive { ordinal, text, next }))
+}
+
+fn look_again(now: Timestamp, action: &Action) -> UnknownNext {
+    UnknownNext::LookUp(now.plus_ms(action.settles_after_ms.clamp(1_000, 60_000)))
 }

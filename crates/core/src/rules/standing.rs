@@ -6,6 +6,7 @@ use crate::checkpoint::{Action, ActionState, Checkpoint, Phase};
 use crate::digest::Digest;
 use crate::event::{Ending, Gate, StopReason};
 use crate::ids::{Ordinal, RunId};
+use crate::rules::{room, wait};
 use crate::time::Timestamp;
 
 /// A run's status. `Ready` becomes running in a listing when a live worker holds the run.
@@ -91,6 +92,26 @@ pub enum Reason {
         /// The request.
         request: Digest,
     },
+    /// A signal is waited for.
+    Signal {
+        /// The action.
+        action: Ordinal,
+        /// The signal's name.
+        name: String,
+        /// Since when.
+        since: Timestamp,
+        /// Not longer than that.
+        until: Option<Timestamp>,
+    },
+    /// A time is waited for.
+    Timer {
+        /// The action.
+        action: Ordinal,
+        /// Since when.
+        since: Timestamp,
+        /// When it comes.
+        until: Timestamp,
+    },
     /// A retry or a lookup has its time.
     Retry {
         /// The action.
@@ -167,7 +188,9 @@ pub fn standing(checkpoint: &Checkpoint) -> Standing {
                 (true, _) => Status::Stopped,
             };
             reasons.push(Reason::Stopped { why: *reason });
+            // What was under way when it stopped, and is not any more, is for a worker to close.
             let open = checkpoint.pending.values().any(|action| matches!(action.state, ActionState::Open { .. }));
+            let open = open || checkpoint.model.open.is_some();
             Standing { status, reasons, due: open.then_some(checkpoint.at) }
         }
         Phase::Cancelling { .. } => cancelling(checkpoint, doubts),
@@ -243,7 +266,9 @@ fn follows_at_once(checkpoint: &Checkpoint) -> bool {
         _ => false,
     };
     let pending = &checkpoint.pending;
-    pending.values().any(settled) || (!pending.is_empty() && pending.values().all(finish))
+    pending.values().any(|action| settled(action) || wait::is_over(checkpoint, action))
+        || (!pending.is_empty() && pending.values().all(finish))
+        || room::is_due(checkpoint)
 }
 
 fn earliest(known: Option<Timestamp>, at: Option<Timestamp>) -> Option<Timestamp> {
@@ -263,14 +288,22 @@ fn waits_for(action: &Action, now: Timestamp) -> Option<(Option<Reason>, Option<
         ActionState::Gated { gate: Gate::Answer(request) } => {
             (Some(Reason::Answer { action: ordinal, request: request.name }), request.expires_at)
         }
-        // These follow their siblings, which have reasons of their own.
+        ActionState::Gated { gate: Gate::Signal(wait) } => {
+            let (name, since) = (wait.name.clone(), action.proposed_at);
+            (Some(Reason::Signal { action: ordinal, name, since, until: wait.until }), wait.until)
+        }
+        ActionState::Gated { gate: Gate::Timer(until) } => {
+            (Some(Reason::Timer { action: ordinal, since: action.proposed_at, until: *until }), Some(*until))
+        }
+        // These follow their siblings, which have reasons of their own, or a quota, for which the run stops.
         ActionState::Gated { .. } => return None,
         ActionState::Ready { not_before } | ActionState::LookUp { not_before, .. } => {
             ((*not_before > now).then_some(Reason::Retry { action: ordinal, at: *not_before }), Some(*not_before))
         }
         ActionState::Open { .. } => (None, Some(now)),
         ActionState::Held { run, action: by, since } => {
-            let (run, by, since, until) = (run.clone(), *by, *since, action.approved_until);
+            let (run, by, since, until) =
+                (run.clone(), *by, *since, action.approved.and_then(|request| request.expires_at));
             (Some(Reason::Held { action: ordinal, run, by, since, until }), until)
         }
         ActionState::Doubt { .. } => return None,

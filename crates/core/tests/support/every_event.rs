@@ -6,13 +6,14 @@ use lodestep_core::definition::{Limits, OnExpiry, QuotaLimits};
 use lodestep_core::effect::Class;
 use lodestep_core::event::{
     ActionApproved, ActionDenied, ActionFinished, ActionHeld, ActionProposed, ActionRefused, ActionWithdrawn,
-    ArtifactSaved, ArtifactShown, AttemptNotSent, AttemptStarted, AttemptUnknown, CallAnswered, CallFailed,
-    CallFailure, CallLost, CallReserved, CancelRequested, CheckStarted, DecisionOpened, DedupeClosed, DedupeEnd,
-    DedupeTaken, DeniedBy, DoubtResolved, Ending, ErrorKind, ErrorLogged, Event, Evidence, FinishRefused, Gate,
-    HandedOver, InboxRead, LookupInconclusive, MilestoneMarked, NoteTaken, PlannedMilestone, QuestionAnswered,
-    RefusalKind, Request, Resolution, RunEnded, RunResumed, RunStarted, RunStopped, SettledBy, StopReason, UnknownNext,
+    ApprovalLapsed, ArtifactSaved, ArtifactShown, AttemptNotSent, AttemptStarted, AttemptUnknown, CallAnswered,
+    CallFailed, CallFailure, CallLost, CallReserved, CancelRequested, CheckStarted, DecisionOpened, DedupeClosed,
+    DedupeEnd, DedupeTaken, DeniedBy, DoubtResolved, Ending, ErrorKind, ErrorLogged, Event, Evidence, FinishRefused,
+    Gate, GuidanceGiven, HandedOver, InboxRead, LookupInconclusive, MilestoneMarked, NoteTaken, PlannedMilestone,
+    QuestionAnswered, QuotaGranted, QuotaRaised, RefusalKind, Request, Resolution, RunEnded, RunResumed, RunStarted,
+    RunStopped, SettledBy, SignalArrived, SignalTaken, SignalWait, StopReason, TimerFired, UnknownNext,
 };
-use lodestep_core::quota::Amounts;
+use lodestep_core::quota::{Amounts, Quota};
 use lodestep_core::{Digest, Ordinal, RunId, Timestamp, ValueRef};
 
 /// What the events of a test are about.
@@ -43,12 +44,12 @@ fn fixed() -> About {
     }
 }
 
-/// All thirty, with fixed fields.
+/// All of them, with fixed fields.
 pub fn all() -> Vec<Event> {
     about(fixed())
 }
 
-/// All thirty, with numbers at their ends.
+/// All of them, with numbers at their ends.
 pub fn at_the_end_of_counting() -> Vec<Event> {
     let end = Ordinal(u32::MAX);
     about(About {
@@ -64,12 +65,12 @@ pub fn at_the_end_of_counting() -> Vec<Event> {
     })
 }
 
-/// All thirty, as they would follow on a run with one ready action, with this value everywhere.
+/// All of them, as they would follow on a run with one ready action, with this value everywhere.
 pub fn with_value(value: ValueRef) -> Vec<Event> {
     about(About { call: 2, decision: 2, value, ..fixed() })
 }
 
-/// All thirty, in the order of their numbers.
+/// All of them, in the order of their numbers.
 pub fn about(it: About) -> Vec<Event> {
     run_started(it)
         .into_iter()
@@ -78,6 +79,7 @@ pub fn about(it: About) -> Vec<Event> {
         .chain(words(it))
         .chain(states(it))
         .chain(run(it))
+        .chain(later(it))
         .chain(dedupe(it))
         .collect()
 }
@@ -92,6 +94,7 @@ fn run_started(it: About) -> [Event; 1] {
         limits: Limits::default(),
         quota: QuotaLimits { usd_micro: Some(9), deadline_ms: Some(8), ..QuotaLimits::default() },
         milestones: vec![PlannedMilestone { id: "m".to_owned(), requires_action: Some("keyed".to_owned()) }],
+        labels: None,
     })]
 }
 
@@ -206,4 +209,34 @@ fn run(it: About) -> [Event; 5] {
         Event::RunEnded(RunEnded { ending: Ending::Completed, text }),
         Event::HandedOver(HandedOver { unsent_call: Some(it.call) }),
     ]
+}
+
+fn later(it: About) -> [Event; 7] {
+    let (ordinal, value, by, name) = (it.ordinal, it.value, "ann".to_owned(), "paid".to_owned());
+    [
+        Event::GuidanceGiven(GuidanceGiven { by: by.clone(), text: value }),
+        Event::SignalArrived(SignalArrived { name, by: by.clone(), value }),
+        Event::SignalTaken(SignalTaken { ordinal }),
+        Event::TimerFired(TimerFired { ordinal, result: value }),
+        Event::QuotaRaised(QuotaRaised { by, quota: Quota::Usd, amount: 9 }),
+        Event::QuotaGranted(QuotaGranted { ordinal, gate: Gate::Approval(request(it.at)) }),
+        Event::ApprovalLapsed(ApprovalLapsed { ordinal }),
+    ]
+}
+
+/// Proposals with the gates that [`all`] does not have.
+pub fn gates() -> Vec<Event> {
+    let it = fixed();
+    let wait = |until| Gate::Signal(SignalWait { name: "paid".to_owned(), until });
+    let gates = [
+        Gate::Open,
+        Gate::Answer(request(it.at)),
+        Gate::Same(it.ordinal),
+        Gate::Siblings,
+        wait(None),
+        wait(Some(it.at)),
+        Gate::Timer(it.at),
+        Gate::Quota,
+    ];
+    gates.map(|gate| proposed(it.next_ordinal, it.value, gate)).to_vec()
 }

@@ -41,6 +41,7 @@ pub fn tool(name: &str, class: Class) -> ToolDefinition {
         settles_after_ms: 30_000,
         same_by: None,
         dedupe: None,
+        output: None,
     }
 }
 
@@ -58,6 +59,8 @@ pub fn definition() -> Definition {
         state_tool("finish", StateAct::Finish),
         state_tool("open_artifact", StateAct::OpenArtifact),
         state_tool("close_artifact", StateAct::CloseArtifact),
+        state_tool("wait_for_signal", StateAct::WaitForSignal),
+        state_tool("wait", StateAct::Wait),
     ]);
     Definition {
         name: "bench".to_owned(),
@@ -130,6 +133,7 @@ pub fn started(definition: &Definition, values: &mut Values) -> RunStarted {
         limits: definition.limits,
         quota: definition.quota,
         milestones: milestones.map(planned).collect(),
+        labels: None,
     }
 }
 
@@ -293,7 +297,7 @@ impl Bench {
 
     pub fn seen_of(&mut self, ordinal: u32, attempt: u32, seen: Seen) -> Vec<Event> {
         let text = format!("saw {seen:?} of {ordinal}.{attempt}").into_bytes();
-        let attempt = Attempt { ordinal: Ordinal(ordinal), attempt, seen, text, artifact: None };
+        let attempt = Attempt { ordinal: Ordinal(ordinal), attempt, seen, text, artifact: None, retry_after_ms: None };
         self.step(|draft, _| settle(draft, attempt))
     }
 

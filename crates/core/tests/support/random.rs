@@ -6,7 +6,8 @@ use lodestep_core::checkpoint::{ActionState, Checkpoint, Phase};
 use lodestep_core::context::assemble;
 use lodestep_core::definition::{Check, Decide, Definition, Done, Limits, MilestoneDefinition, OnExpiry, QuotaLimits};
 use lodestep_core::effect::{Class, Seen};
-use lodestep_core::event::{CallFailure, Event, Gate};
+use lodestep_core::event::{CallFailure, Event, Gate, StopReason as Stop};
+use lodestep_core::quota::Quota;
 use lodestep_core::rules::ask::fail;
 use lodestep_core::rules::inbox::{Became, Word};
 use lodestep_core::rules::owed::{dispatchable, wants_model};
@@ -67,7 +68,7 @@ pub fn agent(chance: &mut Chance) -> Definition {
         quota: QuotaLimits {
             total_tokens: some(chance, 300_000),
             model_calls: some(chance, 60),
-            tool_calls: some(chance, 40),
+            tool_calls: some(chance, 12),
             deadline_ms: some(chance, 90_000_000),
             ..QuotaLimits::default()
         },
@@ -99,7 +100,17 @@ fn arguments(chance: &mut Chance) -> Value {
 
 fn wanted(chance: &mut Chance) -> Call {
     let small = format!("k{}", chance.below(9));
-    match chance.below(14) {
+    match chance.below(16) {
+        14 if chance.one_in(3) => call("wait", &json!({ "seconds": chance.below(200) })),
+        14 if chance.one_in(6) => call("wait", &json!({ "until": "1970-01-01T00:10:00Z" })),
+        15 if chance.one_in(3) => {
+            let timeout = if chance.one_in(2) { json!(chance.below(500)) } else { json!(-1) };
+            let mut arguments = json!({ "name": format!("s{}", chance.below(3)), "timeout_seconds": timeout });
+            if chance.one_in(3) {
+                arguments.as_object_mut().expect("an object").remove("timeout_seconds");
+            }
+            call("wait_for_signal", &arguments)
+        }
         0 => call("note", &json!({"key": small, "text": nasty(chance)})),
         1 => call("plan", &json!({"milestone": small, "status": "reached", "title": nasty(chance)})),
         2 => call("ask", &json!({"question": nasty(chance)})),
@@ -167,6 +178,7 @@ pub fn perform(bench: &mut Bench, chance: &mut Chance) -> Vec<Event> {
                 LookedUp::Done(text.clone().into_bytes()),
                 LookedUp::Absent,
                 LookedUp::Running,
+                LookedUp::NoAnswer(text.clone()),
                 LookedUp::Unknown(text),
             ];
             let said = chance.pick(&said).clone();
@@ -188,7 +200,8 @@ pub fn perform(bench: &mut Bench, chance: &mut Chance) -> Vec<Event> {
     let seen = *chance.pick(&sights);
     let artifact = chance.one_in(5).then(|| artifact(bench, chance));
     let text = if chance.one_in(6) { nasty(chance) } else { "fine".to_owned() };
-    let ended = Attempt { ordinal, attempt, seen, text: text.into_bytes(), artifact };
+    let retry_after_ms = chance.one_in(5).then_some(90_000);
+    let ended = Attempt { ordinal, attempt, seen, text: text.into_bytes(), artifact, retry_after_ms };
     bench.step(|draft, _| settle(draft, ended))
 }
 
@@ -215,9 +228,13 @@ pub fn word(bench: &Bench, chance: &mut Chance) -> Word {
     let request = names[chance.below(names.len() as u64) as usize];
     let ordinals: Vec<Ordinal> = bench.checkpoint.pending.keys().copied().collect();
     let ordinal = if ordinals.is_empty() { Ordinal(1) } else { *chance.pick(&ordinals) };
-    match chance.below(24) {
+    match chance.below(29) {
+        24 if chance.one_in(3) => Word::Pause { reason: nasty(chance) },
+        25 => Word::Tell { text: nasty(chance) },
+        26 | 27 => Word::Signal { name: format!("s{}", chance.below(3)), value: b"{\"n\":1}".to_vec() },
+        28 => Word::TopUp { quota: *chance.pick(&Quota::ALL), amount: chance.below(20) },
         0 if chance.one_in(4) => Word::Cancel { reason: nasty(chance) },
-        0..=4 => Word::Resume,
+        0..=4 | 24 => Word::Resume,
         5..=8 => Word::Approve { request },
         9..=10 => Word::ApproveEdited {
             request,
@@ -246,6 +263,11 @@ pub fn happen(bench: &mut Bench, chance: &mut Chance) -> Vec<Event> {
     let stopped = matches!(bench.checkpoint.phase, Phase::Stopped { .. });
     if stopped && chance.one_in(3) {
         let before = bench.journal.len();
+        if matches!(bench.checkpoint.phase, Phase::Stopped { reason: Stop::Quota, .. }) && !chance.one_in(3) {
+            for quota in [Quota::ToolCalls, Quota::ModelCalls, Quota::TotalTokens] {
+                bench.say("ann", Word::TopUp { quota, amount: 20 + chance.below(100_000) });
+            }
+        }
         bench.say("ann", Word::Resume);
         return written_since(bench, before);
     }

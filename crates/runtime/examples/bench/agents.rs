@@ -27,6 +27,7 @@ pub fn agent(class: Class, parallel: u32) -> Definition {
         settles_after_ms: 1_000,
         same_by: None,
         dedupe: None,
+        output: None,
     };
     Definition {
         name: "bench".to_owned(),

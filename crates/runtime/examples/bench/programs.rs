@@ -34,8 +34,13 @@ fn first_byte(program: &Path, store: &Path) -> f64 {
         let store = SqliteStore::open(store, Arc::new(SystemClock)).expect("opened");
         let lodestep = Runtime::builder(Arc::new(store)).build();
         for _ in 0..100 {
-            let start =
-                Start { definition: agent(Class::Read, 1), inputs: json!({}), id: None, join_unfinished: false };
+            let start = Start {
+                definition: agent(Class::Read, 1),
+                inputs: json!({}),
+                id: None,
+                labels: Default::default(),
+                join_unfinished: false,
+            };
             lodestep.start(start).await.expect("started");
         }
     });

@@ -77,7 +77,13 @@ fn open(path: &Path, model: Stepper) -> Runtime {
 }
 
 async fn start(runtime: &Runtime, class: Class, parallel: u32) {
-    let start = Start { definition: agent(class, parallel), inputs: json!({}), id: None, join_unfinished: false };
+    let start = Start {
+        definition: agent(class, parallel),
+        inputs: json!({}),
+        id: None,
+        labels: Default::default(),
+        join_unfinished: false,
+    };
     runtime.start(start).await.expect("started");
 }
 

@@ -1,4 +1,6 @@
-//! A tool that is a program: how it is started, what it does to the world, and how long what holds.
+//! A tool of the file's own, a program or an HTTP request: what it does to the world, and how long what holds.
+//!
+//! How a program is started is read here, how a request is made in `http`.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +11,10 @@ use serde_json::Value;
 use super::duration::{DAY_MS, LONGEST_MS};
 use super::names::{instead, is_variable, shown};
 use super::reader::Item;
-use super::references::{Allowed, arguments_of, needed};
-use super::schema;
+use super::references::{Allowed, arguments_of, note};
 use super::table::Table;
 use super::tools::{ATTEMPTS, Ground, KEY_VALID_FOR_MS, TIMEOUT_MS};
+use super::{http, schema};
 
 /// What the runtime itself sets in a tool's environment begins with this.
 const OWN_VARIABLES: &str = "LODESTEP_";
@@ -50,8 +52,10 @@ pub(super) fn class(item: &Item<'_>) -> Option<Class> {
 }
 
 /// Every key of a tool's table.
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 17] = [
     "command",
+    "http",
+    "sql",
     "description",
     "input",
     "class",
@@ -63,11 +67,12 @@ const KEYS: [&str; 14] = [
     "env",
     "same_by",
     "dedupe",
+    "output",
     "root",
     "builtin",
 ];
 
-/// Asks for every key of a program, so that a table that says neither `builtin` nor `command` is closed without noise.
+/// Asks for every key of a tool, so that a table that doesn't say how it is performed is closed without noise.
 pub(super) fn read_all(table: &Table<'_>) {
     for key in KEYS {
         table.get(key);
@@ -79,17 +84,18 @@ pub(super) fn is_misspelt(table: &Table<'_>) -> bool {
     table.has_misspelt("command", &KEYS)
 }
 
-/// Reads the table of a program.
+/// Reads the table of a program or a request.
 pub(super) fn tool(name: &str, table: &Table<'_>, ground: &Ground<'_>, secrets: &mut Vec<String>) -> ToolDefinition {
-    let inputs = Allowed::Inputs(ground.inputs);
-    let argv = table.get("command").and_then(|item| item.argv(&inputs));
     let description = table.need("description", "description = \"Publish the finished report.\"");
     let description = description.and_then(|item| item.said(&Allowed::Nothing));
     let class = table.get("class").map_or(Some(Class::Unsafe), |item| class(&item));
     let input = table.need("input", "input = { type = \"object\", properties = { … } }");
     let schema = input.and_then(|item| schema::input(&item, class));
     let timeout_ms = time(table, "timeout", DAY_MS).unwrap_or(TIMEOUT_MS);
-    let lookup = lookup(table, class, &inputs);
+    let kind = match table.has("http") {
+        true => http::kind(table, &http::About { class, schema: schema.as_ref(), ground }, secrets),
+        false => program(table, class, ground, secrets),
+    };
     ToolDefinition {
         name: name.to_owned(),
         group: name.to_owned(),
@@ -98,16 +104,22 @@ pub(super) fn tool(name: &str, table: &Table<'_>, ground: &Ground<'_>, secrets: 
         dedupe: dedupe(table, class, schema.as_ref()),
         input: schema.unwrap_or_default(),
         class: class.unwrap_or(Class::Unsafe),
-        kind: ToolKind::Command {
-            argv: argv.unwrap_or_default(),
-            lookup,
-            env: table.get("env").map(|item| environment(&item, secrets)).unwrap_or_default(),
-            folder: ground.folder.to_string_lossy().into_owned(),
-        },
+        kind,
         timeout_ms,
         max_attempts: attempts(table),
         key_valid_for_ms: key_valid_for(table, class).unwrap_or(KEY_VALID_FOR_MS),
         settles_after_ms: time(table, "settles_after", LONGEST_MS).unwrap_or(timeout_ms),
+        output: table.get("output").and_then(|item| schema::output(&item)),
+    }
+}
+
+fn program(table: &Table<'_>, class: Option<Class>, ground: &Ground<'_>, secrets: &mut Vec<String>) -> ToolKind {
+    let inputs = Allowed::Inputs(ground.inputs);
+    ToolKind::Command {
+        argv: table.get("command").and_then(|item| item.argv(&inputs)).unwrap_or_default(),
+        lookup: lookup(table, class, &inputs),
+        env: table.get("env").map(|item| environment(&item, secrets)).unwrap_or_default(),
+        folder: ground.folder.to_string_lossy().into_owned(),
     }
 }
 
@@ -229,11 +241,7 @@ fn environment(item: &Item<'_>, secrets: &mut Vec<String>) -> BTreeMap<String, S
             );
         }
         let Some(text) = item.text_with(&Allowed::Environment) else { continue };
-        for secret in needed(&text) {
-            if !secrets.contains(&secret) {
-                secrets.push(secret);
-            }
-        }
+        note(secrets, &text);
         environment.insert((*name).to_owned(), text);
     }
     environment

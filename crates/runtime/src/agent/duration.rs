@@ -18,8 +18,9 @@ pub(super) fn mend() -> String {
     format!("write one whole number and one unit: {FORMS}")
 }
 
-/// Milliseconds; nothing if the text is not a length of time.
-pub(super) fn parse(text: &str) -> Option<u64> {
+/// The milliseconds of one whole number and one unit, as an agent file has them: `500ms`, `30s`, `5m`, `2h`, `7d`.
+/// `None` for any other text.
+pub fn parse(text: &str) -> Option<u64> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
     let (_, unit_ms) = UNITS.iter().find(|(name, _)| *name == unit)?;

@@ -1,15 +1,13 @@
 //! Keys that people bring along: those of later versions, and those of other systems.
 
 /// Keys that the format has but this version does not serve, by kind of table.
-const LATER: [(&str, &str); 12] = [
+const LATER: [(&str, &str); 10] = [
     ("file", "mcp"),
     ("file", "flow"),
     ("model", "api_key"),
     ("model", "base_url"),
     ("model", "params"),
-    ("tool", "http"),
     ("tool", "detach"),
-    ("tool", "output"),
     ("tool", "trust_annotations"),
     ("policy", "when"),
     ("milestone", "after"),
@@ -17,7 +15,7 @@ const LATER: [(&str, &str); 12] = [
 ];
 
 /// Keys of other systems or of another table, and what is written instead.
-const FOREIGN: [(&str, &str, &str); 37] = [
+const FOREIGN: [(&str, &str, &str); 48] = [
     ("file", "mcpServers", "tools over MCP are not in this version; a program is `[tools.NAME] command = […]`"),
     ("file", "mcp_servers", "tools over MCP are not in this version; a program is `[tools.NAME] command = […]`"),
     ("file", "version", "the format's number is `format = 1`"),
@@ -51,6 +49,17 @@ const FOREIGN: [(&str, &str, &str); 37] = [
     ("tool", "cmd", "write `command`"),
     ("tool", "retries", "write `attempts`, which counts the first one too"),
     ("tool", "idempotent", "write `class = \"idempotent\"`"),
+    ("tool", "url", "write `http = { method = \"POST\", url = \"https://…\" }`"),
+    ("tool", "method", "it stands in `http`"),
+    ("tool", "headers", "they stand in `http`"),
+    ("tool", "allow_hosts", "it stands in `http`"),
+    ("tool", "output_schema", "write `output`"),
+    ("tool", "outputSchema", "write `output`"),
+    ("http", "uri", "write `url`"),
+    ("http", "endpoint", "write `url`"),
+    ("http", "query", "arguments that the url does not name are the query of GET and DELETE"),
+    ("http", "json", "arguments that the url does not name are the JSON body of POST, PUT and PATCH"),
+    ("http", "timeout", "it stands beside `http`, in the tool"),
     ("policy", "action", "write `decide`"),
     ("policy", "tool", "write `tools = [\"NAME\"]`"),
     ("quota", "max_tokens", "write `total_tokens`"),

@@ -8,7 +8,7 @@
 //!
 //! - `table`, `reader`, `faults`, `names`: a typed reader over the parsed file that collects faults with their places.
 //! - `source`: the text and its folder. `references`, `duration`, `money`, `foreign`: what texts, times and amounts may be, and what keys of elsewhere mean.
-//! - `about`, `inputs`, `model`, `tools`, `command`, `schema`, `policy`, `quota`, `plan`, `test_section`: a table each.
+//! - `about`, `inputs`, `model`, `tools`, `command`, `http`, `schema`, `policy`, `quota`, `plan`, `test_section`: a table each.
 //! - `state_tools`: the tools of every run. `folders`: are the folders of documents there? `fault_point`: does a run pass it?
 
 mod about;
@@ -18,6 +18,7 @@ mod fault_point;
 mod faults;
 mod folders;
 mod foreign;
+mod http;
 mod inputs;
 mod model;
 mod money;
@@ -44,8 +45,10 @@ use lodestep_core::{Definition, Error};
 use serde_json::Value;
 use toml::de::DeTable;
 
+pub use duration::parse as duration_ms;
 pub use faults::{AgentFileErrors, Fault};
 pub use inputs::{InputKind, InputSpec};
+pub use money::micro as usd_micro;
 pub use state_tools::state_tools;
 pub use test_section::TestSection;
 

@@ -28,7 +28,9 @@ pub(super) fn micro_usd(item: &Item<'_>) -> Option<u64> {
     read
 }
 
-fn micro(written: &str) -> Option<u64> {
+/// The millionths of an amount of usd, as an agent file has it: `3`, `2.50`. `None` for any other text, for more than
+/// six decimals and for more than a billion.
+pub fn micro(written: &str) -> Option<u64> {
     let written = written.strip_prefix('+').unwrap_or(written);
     let (whole, fraction) = written.split_once('.').unwrap_or((written, ""));
     let fraction = fraction.trim_end_matches('0');

@@ -18,6 +18,16 @@ pub(super) enum Allowed<'a> {
     Environment,
     /// Arguments of the action.
     Arguments,
+    /// Whatever a request is filled in with.
+    Request(&'a Fillable<'a>),
+}
+
+/// What the texts of a request may name.
+pub(super) struct Fillable<'a> {
+    /// The inputs of the file.
+    pub inputs: &'a [InputSpec],
+    /// The arguments of the tool; nothing when its `input` is at fault already.
+    pub properties: Option<&'a [String]>,
 }
 
 /// A reference that can't stand where it does.
@@ -76,6 +86,15 @@ pub(super) fn needed(text: &str) -> Vec<String> {
     pieces(text).unwrap_or_default().into_iter().filter_map(name).collect()
 }
 
+/// Adds the variables that a text needs, each once.
+pub(super) fn note(secrets: &mut Vec<String>, text: &str) {
+    for secret in needed(text) {
+        if !secrets.contains(&secret) {
+            secrets.push(secret);
+        }
+    }
+}
+
 fn fault(reference: &str, allowed: &Allowed<'_>) -> Option<(String, String)> {
     let piece = match pieces(reference) {
         Ok(pieces) => pieces.into_iter().next()?,
@@ -84,6 +103,7 @@ fn fault(reference: &str, allowed: &Allowed<'_>) -> Option<(String, String)> {
             let mend = match allowed {
                 Allowed::Arguments => "here may stand ${arg:x}; $${ is a literal ${",
                 Allowed::Environment => "here may stand ${env:X} and ${env:X:-default}; $${ is a literal ${",
+                Allowed::Request(_) => "here may stand ${arg:x}, ${input:x}, ${env:X} and ${key}; $${ is a literal ${",
                 _ => "here may stand ${input:x}; $${ is a literal ${",
             };
             return Some((why, mend.to_owned()));
@@ -93,7 +113,10 @@ fn fault(reference: &str, allowed: &Allowed<'_>) -> Option<(String, String)> {
     match (piece, allowed) {
         (Piece::Text(_), _) => None,
         (Piece::Input(name), Allowed::Inputs(inputs)) => unknown_input(&shown, name, inputs),
-        (Piece::Environment(name, _), Allowed::Environment) => (!is_variable(name)).then(|| {
+        (Piece::Input(name), Allowed::Request(fillable)) => unknown_input(&shown, name, fillable.inputs),
+        (Piece::Argument(name), Allowed::Request(fillable)) => unknown_argument(&shown, name, fillable.properties?),
+        (Piece::Key, Allowed::Request(_)) => None,
+        (Piece::Environment(name, _), Allowed::Environment | Allowed::Request(_)) => (!is_variable(name)).then(|| {
             (
                 format!("`{shown}` names no variable"),
                 "a name has letters, digits and _, and begins with no digit".to_owned(),
@@ -110,15 +133,19 @@ fn fault(reference: &str, allowed: &Allowed<'_>) -> Option<(String, String)> {
         )),
         (Piece::Input(_), Allowed::Nothing) => Some((
             format!("`{shown}` is not filled in here"),
-            "inputs may stand in objective, instructions, and a tool's root, command and lookup".to_owned(),
+            "inputs may stand in objective, instructions, and a tool's root, command, http and lookup".to_owned(),
         )),
         (Piece::Environment(name, _), _) => Some((
             format!("`{shown}` can't stand here: its value would be pinned into the run's definition"),
-            format!("only a tool's environment takes it: env = {{ {name} = \"{shown}\" }}"),
+            format!("a tool's environment takes it: env = {{ {name} = \"{shown}\" }}; so do url and headers of `http`"),
         )),
         (Piece::Argument(_), _) => Some((
-            format!("`{shown}`: arguments of an action are filled in in `dedupe` alone"),
+            format!("`{shown}`: arguments stand only in `dedupe`, and in url, headers and body of `http`"),
             "a program gets its arguments as JSON on stdin".to_owned(),
+        )),
+        (Piece::Key, _) => Some((
+            format!("`{shown}`: the key stands only in url and headers of `http`"),
+            "a program gets it as LODESTEP_IDEMPOTENCY_KEY".to_owned(),
         )),
     }
 }
@@ -133,6 +160,15 @@ fn unknown_input(shown: &str, name: &str, inputs: &[InputSpec]) -> Option<(Strin
         _ => format!("declare it: [inputs] {name} = {{ type = \"string\" }}"),
     };
     Some((format!("`{shown}`: there is no input `{}`", self::shown(name)), mend))
+}
+
+fn unknown_argument(shown: &str, name: &str, properties: &[String]) -> Option<(String, String)> {
+    if properties.iter().any(|property| property == name) {
+        return None;
+    }
+    let known: Vec<&str> = properties.iter().map(String::as_str).collect();
+    let what = format!("`{shown}`: `input` has no property `{}`", self::shown(name));
+    Some((what, instead(name, &known, "properties")))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The JSON Schema of a program's arguments, written in TOML.
+//! The JSON Schemas of a tool's arguments and result, written in TOML.
 //!
 //! What the file leaves open is closed: an object without a word on further properties gets
 //! `additionalProperties: false`, or `unevaluatedProperties: false` where it is put together from others by `allOf`, `$ref`
@@ -44,6 +44,20 @@ pub(super) fn input(item: &Item<'_>, class: Option<Class>) -> Option<Value> {
     wrong.is_empty().then_some(schema)
 }
 
+/// Reads `output` of a tool; nothing when it is at fault. It is taken as it stands: a result may hold more than it names.
+pub(super) fn output(item: &Item<'_>) -> Option<Value> {
+    item.table("schema", "a table: { type = \"object\", properties = { … } }")?;
+    let schema = json(item)?;
+    let mut wrong = remote(item);
+    if wrong.is_empty() {
+        wrong.extend(compile(item, &schema).err());
+    }
+    for (place, what, mend) in &wrong {
+        place.fault(what, mend);
+    }
+    wrong.is_empty().then_some(schema)
+}
+
 fn wrong_shape<'a>(item: &Item<'a>, schema: &Map<String, Value>) -> Vec<Wrong<'a>> {
     let mut wrong = Vec::new();
     if schema.get("type").and_then(Value::as_str) != Some("object") {
@@ -54,11 +68,16 @@ fn wrong_shape<'a>(item: &Item<'a>, schema: &Map<String, Value>) -> Vec<Wrong<'a
         let mend = "write properties = { name = { type = \"string\" } }".to_owned();
         wrong.push((part(item, &["properties"]), format!("`{}.properties` is no table", item.name), mend));
     }
-    for place in remote_references(item) {
-        let what = format!("`{}` leads out of the schema, and nothing is fetched", place.name);
-        wrong.push((place, what, "put it under `$defs` and write \"#/$defs/NAME\"".to_owned()));
-    }
+    wrong.extend(remote(item));
     wrong
+}
+
+fn remote<'a>(item: &Item<'a>) -> Vec<Wrong<'a>> {
+    let wrong = |place: Item<'a>| {
+        let what = format!("`{}` leads out of the schema, and nothing is fetched", place.name);
+        (place, what, "put it under `$defs` and write \"#/$defs/NAME\"".to_owned())
+    };
+    remote_references(item).into_iter().map(wrong).collect()
 }
 
 fn wrong_names<'a>(item: &Item<'a>, schema: &Map<String, Value>, class: Option<Class>) -> Vec<Wrong<'a>> {

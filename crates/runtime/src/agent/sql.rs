@@ -33,6 +33,7 @@ pub(super) fn tool(name: &str, item: &Item<'_>, table: &Table<'_>, ground: &Grou
         description: description.unwrap_or_default(),
         same_by: same_by(table, class, schema.as_ref()),
         dedupe: dedupe(table, class, schema.as_ref()),
+        output: table.get("output").and_then(|item| schema::output(&item)),
         input: schema.unwrap_or_default(),
         class: class.unwrap_or(Class::Checkable),
         kind: ToolKind::Sql { database, statement },

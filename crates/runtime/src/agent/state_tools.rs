@@ -3,6 +3,7 @@
 
 use lodestep_core::definition::{StateAct, ToolDefinition, ToolKind};
 use lodestep_core::effect::Class;
+use lodestep_core::rules::wait::LONGEST_WAIT_S;
 use serde_json::{Value, json};
 
 use super::tools::{ATTEMPTS, KEY_VALID_FOR_MS, TIMEOUT_MS};
@@ -13,9 +14,21 @@ pub(super) const ARTIFACTS: &str = "artifacts";
 /// The group of the acts on the run's state.
 const STATE: &str = "state";
 
-/// `note`, `plan`, `ask`, `finish`, `artifact_open`, `artifact_close`, `artifact_save` and `artifact_search`, in this order.
+/// `note`, `plan`, `ask`, `finish`, `artifact_open`, `artifact_close`, `artifact_save`, `artifact_search`, `wait` and
+/// `wait_for_signal`, in this order.
 pub fn state_tools() -> Vec<ToolDefinition> {
-    vec![note(), plan(), ask(), finish(), artifact_open(), artifact_close(), artifact_save(), artifact_search()]
+    vec![
+        note(),
+        plan(),
+        ask(),
+        finish(),
+        artifact_open(),
+        artifact_close(),
+        artifact_save(),
+        artifact_search(),
+        wait(),
+        wait_for_signal(),
+    ]
 }
 
 fn tool(
@@ -40,6 +53,7 @@ fn tool(
         settles_after_ms: TIMEOUT_MS,
         same_by: None,
         dedupe: None,
+        output: None,
     }
 }
 
@@ -107,6 +121,35 @@ fn finish() -> ToolDefinition {
         "Ends the run when everything under \"Done when\" holds; otherwise the result says what is missing.",
         &["summary"],
         json!({"summary": {"type": "string", "description": "What was reached, for the person who reads it."}}),
+    )
+}
+
+fn wait() -> ToolDefinition {
+    act(
+        "wait",
+        StateAct::Wait,
+        "Waits for so many seconds or until a time; nothing is held meanwhile, and it may last for weeks. Give one of the two.",
+        &[],
+        json!({
+            "seconds": {"type": "integer", "minimum": 0, "maximum": LONGEST_WAIT_S, "description": "How long."},
+            "until": {"type": "string", "description": "A time, such as 2026-12-01T09:00:00Z; one that has passed ends at once."},
+        }),
+    )
+}
+
+fn wait_for_signal() -> ToolDefinition {
+    act(
+        "wait_for_signal",
+        StateAct::WaitForSignal,
+        "Waits for a signal from outside; the result is what it carries. One that came before is taken at once.",
+        &["name"],
+        json!({
+            "name": {"type": "string", "pattern": "^[a-zA-Z0-9._-]{1,64}$", "description": "The signal's name."},
+            "timeout_seconds": {
+                "type": "integer", "minimum": 0, "maximum": LONGEST_WAIT_S,
+                "description": "How long at most; for ever unless given.",
+            },
+        }),
     )
 }
 

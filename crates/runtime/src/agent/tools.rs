@@ -1,4 +1,4 @@
-//! `[tools.NAME]`: the built-in ones, programs and statements, in the order of the file.
+//! `[tools.NAME]`: the built-in ones, programs, requests and statements, in the order of the file.
 
 use std::path::Path;
 
@@ -70,10 +70,10 @@ fn collision(tool: &ToolDefinition, earlier: &[ToolDefinition], always: &[ToolDe
 }
 
 fn tool(name: &str, item: &Item<'_>, ground: &Ground<'_>, secrets: &mut Vec<String>) -> Vec<ToolDefinition> {
-    let Some(table) = item.table("tool", "a table: [tools.NAME] with `builtin`, `command` or `sql`") else {
+    let Some(table) = item.table("tool", "a table: [tools.NAME] with `builtin`, `command`, `http` or `sql`") else {
         return Vec::new();
     };
-    let ways: Vec<&str> = ["builtin", "command", "sql"].into_iter().filter(|way| table.has(way)).collect();
+    let ways: Vec<&str> = ["builtin", "command", "http", "sql"].into_iter().filter(|way| table.has(way)).collect();
     let tools = match ways.as_slice() {
         ["builtin"] => table.get("builtin").map(|item| builtin_tools(name, &item, &table, ground)).unwrap_or_default(),
         ["sql"] => table.get("sql").map(|item| sql::tool(name, &item, &table, ground)).into_iter().collect(),
@@ -86,12 +86,10 @@ fn tool(name: &str, item: &Item<'_>, ground: &Ground<'_>, secrets: &mut Vec<Stri
         }
         [] if command::is_misspelt(&table) => vec![command::tool(name, &table, ground, secrets)],
         [] => {
-            // A way that a later version has is named as such when the table is closed.
-            if !table.has("http") {
-                let mend = "add `builtin = \"documents\"`, `builtin = \"file\"`, `command = [\"sh\", \"tool.sh\"]` or \
-                            `sql = { database = \"shop.db\", statement = \"…\" }`";
-                item.fault(format!("[{}] doesn't say how it is performed", table.name), mend);
-            }
+            let mend = "add `builtin = \"documents\"`, `builtin = \"file\"`, `command = [\"sh\", \"tool.sh\"]`, \
+                        `http = { method = \"POST\", url = \"https://…\" }` or \
+                        `sql = { database = \"shop.db\", statement = \"…\" }`";
+            item.fault(format!("[{}] doesn't say how it is performed", table.name), mend);
             command::read_all(&table);
             Vec::new()
         }
@@ -121,6 +119,7 @@ fn builtin_tools(name: &str, item: &Item<'_>, table: &Table<'_>, ground: &Ground
         settles_after_ms: TIMEOUT_MS,
         same_by: None,
         dedupe: None,
+        output: None,
     };
     let tools = match which {
         Some("documents") => documents(made),

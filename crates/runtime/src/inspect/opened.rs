@@ -81,6 +81,35 @@ pub async fn open(store: &dyn Store, run: &RunKey) -> Result<Opened> {
         Err(error) if error.code() == "run.not_found" => return Err(error),
         Err(error) => before_damage(store, run, &error).await?,
     };
+    with_values(store, state).await
+}
+
+/// Reads a run as it was after the transition `at`: its state folded from the journal's beginning, with everything that
+/// the state names. The row is today's; words that no transition has read belong to no past state.
+///
+/// # Errors
+///
+/// `run.not_found`; `run.no_such_step` names the last one; `store.corrupt` when the journal can't be folded so far.
+pub async fn open_at(store: &dyn Store, row: &RunRow, at: u64) -> Result<Opened> {
+    let damaged = |error: Error| {
+        let what = format!("run {} can't be folded up to step {at}: {}", row.run.key.run, error.what());
+        Error::new("store.corrupt", what, format!("`lodestep verify {}` says more", row.run.key.run))
+    };
+    let replay = inspect::replay(store, &row.run, at).await.map_err(damaged)?;
+    let checkpoint = replay.checkpoint.filter(|checkpoint| checkpoint.seq == at);
+    let checkpoint = checkpoint.ok_or_else(|| no_such_step(row, at))?;
+    let standing = lodestep_core::rules::standing::standing(&checkpoint);
+    let state = State { row: row.clone(), checkpoint, unread: Vec::new(), standing, damage: Vec::new() };
+    with_values(store, state).await
+}
+
+fn no_such_step(row: &RunRow, at: u64) -> Error {
+    let what = format!("run {} has no step {at}: its last one is {}", row.run.key.run, row.seq);
+    Error::new("run.no_such_step", what, format!("`lodestep log {}` lists its steps", row.run.key.run))
+}
+
+/// Reads what a state names.
+async fn with_values(store: &dyn Store, state: State) -> Result<Opened> {
     let State { row, checkpoint, unread, standing, mut damage } = state;
     let blobs = readable(store, &row.run, &named(&checkpoint)).await?;
     let mut missing = |what: &str| damage.push(format!("its {what} is gone or damaged; `lodestep verify` says more"));
@@ -129,7 +158,7 @@ async fn before_damage(store: &dyn Store, run: &RunKey, error: &Error) -> Result
 }
 
 /// The values that can be read: a run with a damaged one can still be looked at.
-async fn readable(store: &dyn Store, run: &RunRef, wanted: &[Stored]) -> Result<Blobs> {
+pub(super) async fn readable(store: &dyn Store, run: &RunRef, wanted: &[Stored]) -> Result<Blobs> {
     match store.values(run, wanted).await {
         Err(error) if error.code() == "store.value_damaged" => {}
         read => return read,
@@ -157,6 +186,8 @@ fn named(checkpoint: &Checkpoint) -> Vec<Stored> {
     named.extend(checkpoint.plan.iter().filter_map(|milestone| milestone.title));
     named.extend(checkpoint.errors.iter().map(|error| error.text));
     named.extend(checkpoint.recent.iter().flat_map(|settled| [settled.arguments, settled.result]));
+    named.extend(checkpoint.guidance.iter().map(|guidance| guidance.text));
+    named.extend(checkpoint.signals.iter().map(|signal| signal.value));
     for action in checkpoint.pending.values() {
         named.push(action.arguments);
         if let ActionState::Doubt { text, .. } = &action.state {

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::cage::Cage;
+
 /// A program to run under a holder.
 #[derive(Debug, Clone)]
 pub struct Command {
@@ -26,6 +28,8 @@ pub struct Command {
     pub stderr_limit: u64,
     /// A file on which the holder keeps a shared lock for its whole life; made when missing.
     pub lock_file: Option<PathBuf>,
+    /// What the program is kept from.
+    pub cage: Cage,
 }
 
 /// What a program printed, and how it ended.

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, WaitStatus};
 
 use super::protocol::{END, ERR, End, GO, How, OUT, READY, STARTED, Spec, read_spec};
 use super::pump::{Frames, Pump};
-use super::{LEDGER, stub, tree};
+use super::{LEDGER, guard_memory, stub, tree};
 
 /// The pause between two rounds of killing while the main process has not been reaped.
 const ROUND_PAUSE: Duration = Duration::from_millis(10);
@@ -91,6 +91,8 @@ fn run(spec: &Spec, input: Vec<u8>, frames: &Frames) -> io::Result<End> {
         }
     };
     line.attach(tool.main);
+    // From here on nobody has to open this process's files any more, and it knows the tool's secrets.
+    guard_memory();
     // Fails when the worker is gone; then the life line is closed as well.
     let _ = frames.send(STARTED, &[]);
     let mut stdin = tool.stdin;

@@ -31,11 +31,12 @@
 //!
 //! # What it does not do
 //!
-//! It is no sandbox: a tool can read, write and connect to whatever its user can. It closes no
-//! files that the worker was started with and that are not close-on-exec; a tool gets those too.
+//! A tool is kept from the store (see `cage`) and from whoever holds it, and gets no open files but its three
+//! streams. Apart from that it can read, write and connect to whatever its user can.
 //!
 //! # Layout
 //!
+//! - `cage`: what the tool is kept from.
 //! - `command`: what to run and how it ended.
 //! - `run`: the worker's side, [`Holder::run`].
 //! - `protocol`: what goes over the two pipes.
@@ -43,6 +44,7 @@
 //!   processes.
 //! - `lock`: waiting for the holders of a dead worker.
 
+mod cage;
 mod command;
 mod hold;
 mod lock;
@@ -54,6 +56,7 @@ mod tree;
 
 use std::process::ExitCode;
 
+pub use cage::{Cage, Demand, guard_memory};
 pub use command::{Command, Ended, Output, clean_environment};
 pub use hold::hold_main;
 pub use lock::wait_until_free;

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use super::cage::Cage;
 use super::command::Command;
 
 /// The holder has its lock and waits for [`GO`]. No content.
@@ -49,6 +50,7 @@ pub(super) struct Spec {
     pub stdout_limit: u64,
     pub stderr_limit: u64,
     pub lock_file: Option<PathBuf>,
+    pub cage: Cage,
 }
 
 /// How the tool ended, and how much it printed in all.
@@ -97,6 +99,7 @@ pub(super) fn encode_spec(command: &Command) -> Result<Vec<u8>, String> {
         stdout_limit: command.stdout_limit,
         stderr_limit: command.stderr_limit,
         lock_file: lock_file.map_err(|error| format!("lock file: {error}"))?,
+        cage: command.cage.clone(),
     };
     let json = serde_json::to_vec(&spec).map_err(|error| format!("the command cannot be passed on: {error}"))?;
     if json.len() > SPEC_LIMIT_BYTES {
@@ -221,6 +224,7 @@ mod tests {
             stdout_limit: 1,
             stderr_limit: 2,
             lock_file: None,
+            cage: Cage::default(),
         };
         let mut bytes = encode_spec(&command).unwrap();
         bytes.extend(b"in");

@@ -1,7 +1,7 @@
 //! The worker's side: one conversation with a holder of its own for each tool call.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -9,9 +9,10 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::command::{Command, Ended, Output};
+use super::cage::Cage;
+use super::command::{Command, Ended, Output, clean_environment};
 use super::protocol::{END, ERR, End, FrameReader, GO, How, OUT, READY, STARTED, encode_spec};
-use super::{HOLD_ARGUMENT, LEDGER};
+use super::{EXEC_ARGUMENT, HOLD_ARGUMENT, LEDGER};
 
 /// How long a holder gets to end everyone after its life line was closed.
 const END_LIMIT: Duration = Duration::from_secs(5);
@@ -70,6 +71,28 @@ impl Holder {
         let _ = timeout_at(deadline, talk.rest()).await;
         let _ = timeout_at(deadline, child.wait()).await;
         talk.conclude(cut, &command)
+    }
+
+    /// Why a tool in this folder can't be kept in this cage here; `None` when it can.
+    pub async fn cage_fault(&self, cage: Cage, folder: &Path) -> Option<String> {
+        let exe = std::path::absolute(&self.exe).unwrap_or_else(|_| self.exe.clone());
+        let probe = Command {
+            // The stub again, which without arguments ends at once: a program that is there for certain.
+            argv: vec![exe.to_string_lossy().into_owned(), EXEC_ARGUMENT.to_owned()],
+            cwd: folder.to_owned(),
+            env: clean_environment(),
+            stdin: Vec::new(),
+            timeout: END_LIMIT,
+            stdout_limit: 0,
+            stderr_limit: 0,
+            lock_file: None,
+            cage,
+        };
+        match self.run(probe, std::future::pending()).await.ended {
+            Ended::Exited(_) => None,
+            Ended::NotStarted(why) => Some(why),
+            other => Some(format!("a trial of it ended otherwise than it should: {other:?}")),
+        }
     }
 
     fn start(&self) -> io::Result<(Child, Talk)> {

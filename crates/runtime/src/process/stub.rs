@@ -2,10 +2,11 @@
 //!
 //! On Linux a tool must ask the kernel to be killed with its holder, between `fork` and `exec`,
 //! where safe Rust cannot run code. So the holder starts the binary once more as a **stub**, which
-//! does that and becomes the tool by `exec`.
+//! does that, enters the tool's cage and becomes the tool by `exec`. A stub that can't enter one way is
+//! no use any more, so each way is tried by a stub of its own.
 //!
 //! The stub reports on a pipe of its own, its standard error until then: [`READY_TO_EXEC`] right
-//! before `exec`, and [`FAILED`] with a message when anything fails. The pipe is closed by a
+//! before `exec`, [`NO_CAGE`] or [`FAILED`] with a message when the cage or anything else fails. The pipe is closed by a
 //! successful `exec`. So a tool cannot write to it: no exit status and no output of a tool is ever
 //! taken for a failed start.
 
@@ -46,12 +47,15 @@ mod linux {
     use std::fs::{File, OpenOptions};
     use std::io::{self, Read, Write};
     use std::os::fd::{AsFd, AsRawFd};
+    use std::os::unix::ffi::OsStrExt;
     use std::os::unix::process::CommandExt;
+    use std::path::{Path, PathBuf};
     use std::process::{Command, Stdio};
 
-    use rustix::process::{Pid, Signal};
+    use rustix::process::{Pid, Resource, Rlimit, Signal};
 
     use super::super::EXEC_ARGUMENT;
+    use super::super::cage::{self, Way};
     use super::super::protocol::Spec;
     use super::{Spawned, main_pid};
 
@@ -59,6 +63,8 @@ mod linux {
     const READY_TO_EXEC: u8 = b'R';
     /// The program did not run; a message follows.
     const FAILED: u8 = b'F';
+    /// The program did not run, because its cage could not be entered this way; a message follows.
+    const NO_CAGE: u8 = b'C';
     /// How much of a message goes to the worker.
     const MESSAGE_BYTES: usize = 4096;
 
@@ -71,14 +77,43 @@ mod linux {
     ///
     /// Text on why the program never ran.
     pub(in super::super) fn spawn(spec: &Spec) -> Result<Spawned, String> {
+        let mut refusals = Vec::new();
+        for &way in spec.cage.ways() {
+            match try_way(spec, way) {
+                Err(Failure::NoCage(why)) => refusals.push(why),
+                Err(Failure::Other(why)) => return Err(why),
+                Ok(spawned) => return Ok(spawned),
+            }
+        }
+        let why = refusals.join("; ");
+        Err(format!(
+            "no cage on this machine keeps the program from the store: {why}. A best-effort cage starts it all the same"
+        ))
+    }
+
+    /// Why the program never ran.
+    #[derive(Debug, PartialEq, Eq)]
+    enum Failure {
+        NoCage(String),
+        Other(String),
+    }
+
+    impl From<String> for Failure {
+        fn from(why: String) -> Self {
+            Failure::Other(why)
+        }
+    }
+
+    fn try_way(spec: &Spec, way: Way) -> Result<Spawned, Failure> {
         let (mut report, reporter) = io::pipe().map_err(|error| format!("no pipe for the report: {error}"))?;
         let (stderr, stderr_of_tool) = io::pipe().map_err(|error| format!("no pipe for standard error: {error}"))?;
         let parent = std::process::id();
+        let cage = serde_json::to_string(&(way, &spec.cage.keep_out)).map_err(|error| format!("cage: {error}"))?;
         // The stub's standard error is taken by the report, so it opens the tool's by the holder's
         // number.
         let stderr_path = format!("/proc/{parent}/fd/{}", stderr_of_tool.as_raw_fd());
         let mut command = Command::new("/proc/self/exe");
-        command.arg(EXEC_ARGUMENT).arg(parent.to_string()).arg(stderr_path).arg(&spec.cwd).arg("--");
+        command.arg(EXEC_ARGUMENT).arg(parent.to_string()).arg(stderr_path).arg(&spec.cwd).arg(cage).arg("--");
         command.args(&spec.argv).env_clear().envs(&spec.env);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(reporter);
         let child = command.spawn();
@@ -90,18 +125,23 @@ mod linux {
         judge(&said)?;
         let main = main_pid(&child)?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err("the stub has no pipes".into());
+            return Err(Failure::Other("the stub has no pipes".into()));
         };
         Ok(Spawned { main, stdin, stdout, stderr })
     }
 
     /// What a report means. It ended, so the stub is gone or has become the tool.
-    fn judge(said: &[u8]) -> Result<(), String> {
+    fn judge(said: &[u8]) -> Result<(), Failure> {
+        // Cut, since a program's name may be longer than a frame.
+        let text =
+            |from: usize| String::from_utf8_lossy(&said[from..said.len().min(from + MESSAGE_BYTES)]).into_owned();
+        if said.first() == Some(&NO_CAGE) {
+            return Err(Failure::NoCage(text(1)));
+        }
         match said.iter().position(|&byte| byte == FAILED) {
-            // Cut, since a program's name may be longer than a frame.
-            Some(at) => Err(String::from_utf8_lossy(&said[at + 1..said.len().min(at + MESSAGE_BYTES)]).into_owned()),
+            Some(at) => Err(Failure::Other(text(at + 1))),
             None if said == [READY_TO_EXEC] => Ok(()),
-            None => Err("the stub ended before it could start the program".into()),
+            None => Err(Failure::Other("the stub ended before it could start the program".into())),
         }
     }
 
@@ -111,40 +151,58 @@ mod linux {
             return;
         };
         let mut report = File::from(report);
-        let message = become_tool(&mut report, arguments);
+        let (kind, why) = match become_tool(&mut report, arguments) {
+            Failure::NoCage(why) => (NO_CAGE, why),
+            Failure::Other(why) => (FAILED, why),
+        };
         // Without a reader there is nobody left to tell.
-        let _ = report.write_all(&[&[FAILED], message.as_bytes()].concat());
+        let _ = report.write_all(&[&[kind], why.as_bytes()].concat());
     }
 
-    fn become_tool(report: &mut File, arguments: Vec<OsString>) -> String {
-        let [parent, stderr, cwd, dashes, program, rest @ ..] = arguments.as_slice() else {
-            return format!("{EXEC_ARGUMENT} is for a holder only");
+    /// Returns only with the reason why it did not.
+    fn become_tool(report: &mut File, arguments: Vec<OsString>) -> Failure {
+        let [parent, stderr, cwd, cage, dashes, program, rest @ ..] = arguments.as_slice() else {
+            return Failure::Other(format!("{EXEC_ARGUMENT} is for a holder only"));
         };
         if dashes != "--" {
-            return format!("{EXEC_ARGUMENT} is for a holder only");
+            return Failure::Other(format!("{EXEC_ARGUMENT} is for a holder only"));
         }
-        if let Err(message) = die_with(parent) {
-            return message;
-        }
-        if let Err(error) = rustix::process::setsid() {
-            return format!("no session of its own: {error}");
-        }
-        let stderr = match OpenOptions::new().write(true).open(stderr) {
+        let stderr = match prepare(parent, stderr, cwd, cage) {
             Ok(stderr) => stderr,
-            Err(error) => {
-                return format!("standard error by {}: {error}", stderr.to_string_lossy());
-            }
+            Err(failure) => return failure,
         };
-        if let Err(error) = std::env::set_current_dir(cwd) {
-            return format!("folder {}: {error}", cwd.to_string_lossy());
-        }
         let mut command = Command::new(program);
         command.args(rest).stderr(stderr);
         if let Err(error) = report.write_all(&[READY_TO_EXEC]) {
-            return format!("the holder does not listen: {error}");
+            return Failure::Other(format!("the holder does not listen: {error}"));
         }
         // `exec` returns only when there is still this program and not the other.
-        format!("program {}: {}", program.to_string_lossy(), command.exec())
+        Failure::Other(format!("program {}: {}", program.to_string_lossy(), command.exec()))
+    }
+
+    /// Makes this process what the tool is to start in; gives the tool's standard error.
+    fn prepare(parent: &OsString, stderr: &OsString, cwd: &OsString, cage: &OsString) -> Result<File, Failure> {
+        rustix::process::setsid().map_err(|error| format!("no session of its own: {error}"))?;
+        // Before the cage, from which the holder's files are out of reach.
+        let opened = OpenOptions::new().write(true).open(stderr);
+        let opened = opened.map_err(|error| format!("standard error by {}: {error}", stderr.to_string_lossy()))?;
+        close_all_but_streams();
+        // What a tool has in memory must not be left in a file.
+        let none = Rlimit { current: Some(0), maximum: Some(0) };
+        rustix::process::setrlimit(Resource::Core, none).map_err(|error| format!("core dumps: {error}"))?;
+        let (way, keep_out): (Way, Vec<PathBuf>) =
+            serde_json::from_slice(cage.as_bytes()).map_err(|error| format!("the cage can't be read: {error}"))?;
+        cage::enter(way, &keep_out, Path::new(cwd)).map_err(Failure::NoCage)?;
+        // After the cage: a change of rights makes the kernel forget what is asked here.
+        die_with(parent)?;
+        std::env::set_current_dir(cwd).map_err(|error| format!("folder {}: {error}", cwd.to_string_lossy()))?;
+        Ok(opened)
+    }
+
+    /// What the worker was started with, and did not mark, ends here: `exec` closes it.
+    fn close_all_but_streams() {
+        const FIRST_OTHER: i32 = 3;
+        close_fds::set_fds_cloexec(FIRST_OTHER, &[]);
     }
 
     /// Asks the kernel to kill this process when its parent ends, and checks that it has not ended
@@ -158,7 +216,7 @@ mod linux {
 
     #[cfg(test)]
     mod tests {
-        use super::judge;
+        use super::{Failure, judge};
 
         #[test]
         fn only_a_bare_ready_is_a_start() {
@@ -167,7 +225,8 @@ mod linux {
             {
                 assert_eq!(judge(said.as_bytes()).is_ok(), started, "{said:?}");
             }
-            assert_eq!(judge(b"RFno such file"), Err("no such file".into()));
+            assert_eq!(judge(b"RFno such file"), Err(Failure::Other("no such file".into())));
+            assert_eq!(judge(b"CFence"), Err(Failure::NoCage("Fence".into())));
         }
     }
 }
@@ -177,6 +236,7 @@ mod elsewhere {
     use std::os::unix::process::CommandExt;
     use std::process::{Command, Stdio};
 
+    use super::super::cage::Way;
     use super::super::protocol::Spec;
     use super::{Spawned, main_pid};
 
@@ -187,6 +247,12 @@ mod elsewhere {
     ///
     /// Text on why the program never ran.
     pub(in super::super) fn spawn(spec: &Spec) -> Result<Spawned, String> {
+        if !spec.cage.ways().contains(&Way::Open) {
+            return Err(
+                "no cage on this system keeps the program from the store. A best-effort cage starts it all the same"
+                    .into(),
+            );
+        }
         if !spec.cwd.is_dir() {
             return Err(format!("folder {}: not a folder", spec.cwd.display()));
         }

@@ -20,7 +20,7 @@ pub(crate) async fn save(store: &dyn Store, run: &RunRef, arguments: &Value) -> 
         return Ok(Sight::new(Seen::Refused, fault.to_string()));
     }
     let artifact = keep(store, run, name, text.as_bytes().to_vec()).await?;
-    Ok(Sight { seen: Seen::Done, text: Vec::new(), artifact: Some(artifact) })
+    Ok(Sight { artifact: Some(artifact), ..Sight::new(Seen::Done, Vec::new()) })
 }
 
 /// Makes bytes durable as the next version of an artifact, as far as that is due before the commit.
@@ -36,7 +36,7 @@ pub(crate) async fn keep(store: &dyn Store, run: &RunRef, name: &str, bytes: Vec
 }
 
 /// Shortens a result that is too long for a checkpoint; the whole becomes an artifact, byte for byte.
-pub(crate) async fn bounded(store: &dyn Store, run: &RunRef, ordinal: u32, sight: Sight) -> Result<Sight> {
+pub(crate) async fn bounded(store: &dyn Store, run: &RunRef, ordinal: u32, mut sight: Sight) -> Result<Sight> {
     if sight.text.len() <= RESULT_BYTES || sight.artifact.is_some() {
         return Ok(sight);
     }
@@ -48,10 +48,10 @@ pub(crate) async fn bounded(store: &dyn Store, run: &RunRef, ordinal: u32, sight
     if sight.seen != Seen::Done {
         // Only what was done makes an artifact; of anything else what is shown is all that is kept.
         let text = format!("{preview}\n[… {total} bytes in all; the rest is not kept …]");
-        return Ok(Sight::new(sight.seen, text));
+        return Ok(Sight { text: text.into_bytes(), ..sight });
     }
-    let artifact = keep(store, run, &name, sight.text).await?;
-    Ok(Sight { seen: sight.seen, text: text.into_bytes(), artifact: Some(artifact) })
+    let artifact = keep(store, run, &name, std::mem::take(&mut sight.text)).await?;
+    Ok(Sight { text: text.into_bytes(), artifact: Some(artifact), ..sight })
 }
 
 /// Searches an artifact's lines for all words of a query, without regard to case.

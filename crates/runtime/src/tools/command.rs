@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lodestep_core::effect::Seen;
-use lodestep_core::reference::{Piece, pieces, with_inputs};
+use lodestep_core::reference::with_inputs;
 use lodestep_core::rules::settle::LookedUp;
 use serde_json::Value;
 
-use crate::process::{Command, Ended, Holder, Output, clean_environment};
+use crate::process::{Cage, Command, Ended, Holder, Output, clean_environment};
+use crate::secrets::{Environment, Removed, Scrubber};
 use crate::tools::Sight;
 
 /// The most bytes that are taken of a program's stdout; more is dropped and said so.
@@ -23,11 +24,14 @@ pub const STDERR_BYTES: u64 = 64 * 1024;
 pub(crate) struct Program<'a> {
     pub argv: &'a [String],
     pub env: &'a BTreeMap<String, String>,
+    pub environment: &'a Environment,
+    pub scrubber: &'a Scrubber,
     pub folder: &'a str,
     pub inputs: &'a Value,
     pub stdin: Vec<u8>,
     pub timeout: Duration,
     pub lock_file: Option<PathBuf>,
+    pub cage: &'a Cage,
     /// `LODESTEP_…` variables: key, run, action, epoch, attempt.
     pub identity: Vec<(&'static str, String)>,
 }
@@ -36,7 +40,7 @@ impl Program<'_> {
     fn command(self) -> Result<Command, String> {
         let mut env = clean_environment();
         for (name, value) in self.env {
-            env.insert(name.clone(), filled(value)?);
+            env.insert(name.clone(), self.environment.fill(value)?);
         }
         env.extend(self.identity.into_iter().map(|(name, value)| (name.to_owned(), value)));
         Ok(Command {
@@ -48,22 +52,24 @@ impl Program<'_> {
             stdout_limit: STDOUT_BYTES,
             stderr_limit: STDERR_BYTES,
             lock_file: self.lock_file,
+            cage: self.cage.clone(),
         })
     }
 
-    /// Runs it as an attempt of an action.
-    pub async fn attempt(self, holder: &Holder, stop: impl Future<Output = ()>) -> Sight {
-        let timeout = self.timeout;
+    /// Runs it as an attempt of an action. What it says is cleaned of secrets before anything of it is cut.
+    pub async fn attempt(self, holder: &Holder, stop: impl Future<Output = ()>, removed: &mut Removed) -> Sight {
+        let (timeout, scrubber) = (self.timeout, self.scrubber);
         match self.command() {
-            Ok(command) => sight_of(holder.run(command, stop).await, timeout),
+            Ok(command) => sight_of(clean(scrubber, holder.run(command, stop).await, removed), timeout),
             Err(missing) => Sight::new(Seen::NotStarted, missing),
         }
     }
 
     /// Runs it as a lookup. It answers JSON on stdout: `{"status": "done" | "absent" | "running", "result": …}`.
-    pub async fn look_up(self, holder: &Holder, stop: impl Future<Output = ()>) -> LookedUp {
+    pub async fn look_up(self, holder: &Holder, stop: impl Future<Output = ()>, removed: &mut Removed) -> LookedUp {
+        let scrubber = self.scrubber;
         let output = match self.command() {
-            Ok(command) => holder.run(command, stop).await,
+            Ok(command) => clean(scrubber, holder.run(command, stop).await, removed),
             Err(missing) => return LookedUp::Unknown(missing),
         };
         if output.ended != Ended::Exited(0) {
@@ -83,27 +89,20 @@ impl Program<'_> {
     }
 }
 
-fn text_of(value: &Value) -> Vec<u8> {
-    value.as_str().map_or_else(|| value.to_string().into_bytes(), |text| text.as_bytes().to_vec())
+fn clean(scrubber: &Scrubber, mut output: Output, removed: &mut Removed) -> Output {
+    removed.add(match output.stdout_truncated {
+        Some(_) => scrubber.scrub_cut(&mut output.stdout),
+        None => scrubber.scrub(&mut output.stdout),
+    });
+    removed.add(match output.stderr_truncated {
+        Some(_) => scrubber.scrub_cut(&mut output.stderr),
+        None => scrubber.scrub(&mut output.stderr),
+    });
+    output
 }
 
-/// Fills in references to the environment. A variable that is missing stops the attempt before anything is sent.
-fn filled(text: &str) -> Result<String, String> {
-    let mut filled = String::new();
-    for piece in pieces(text)? {
-        match piece {
-            Piece::Text(text) => filled.push_str(text),
-            Piece::Environment(name, default) => match (std::env::var(name), default) {
-                (Ok(value), _) => filled.push_str(&value),
-                (Err(_), Some(default)) => filled.push_str(default),
-                (Err(_), None) => return Err(format!("the environment variable {name} is not set; set it and resume")),
-            },
-            Piece::Input(name) | Piece::Argument(name) => {
-                return Err(format!("`{name}` can't be filled in here"));
-            }
-        }
-    }
-    Ok(filled)
+fn text_of(value: &Value) -> Vec<u8> {
+    value.as_str().map_or_else(|| value.to_string().into_bytes(), |text| text.as_bytes().to_vec())
 }
 
 fn sight_of(output: Output, timeout: Duration) -> Sight {

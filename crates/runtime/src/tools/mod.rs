@@ -4,6 +4,7 @@
 //! - [`artifacts`]: save and search what the run made.
 //! - [`file`]: write files below a root.
 //! - [`command`]: programs, under a holder.
+//! - [`http`]: HTTP requests.
 //! - [`function`]: functions of the embedding program.
 //! - [`sql`]: statements of a SQLite database.
 //! - [`schema`]: arguments against a tool's schema.
@@ -14,6 +15,7 @@ pub mod builtin;
 pub mod command;
 pub mod documents;
 pub mod function;
+pub mod http;
 pub mod rooted;
 pub mod schema;
 pub mod sql;
@@ -33,12 +35,14 @@ pub struct Sight {
     pub text: Vec<u8>,
     /// The artifact that it made.
     pub artifact: Option<NewArtifact>,
+    /// How long the receiver asked to be left alone, in milliseconds.
+    pub retry_after_ms: Option<u64>,
 }
 
 impl Sight {
     /// Something was seen, and this was said.
     pub fn new(seen: Seen, text: impl Into<Vec<u8>>) -> Self {
-        Self { seen, text: text.into(), artifact: None }
+        Self { seen, text: text.into(), artifact: None, retry_after_ms: None }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Arguments against a tool's JSON Schema. Schemas are compiled once; nothing is fetched.
+//! Arguments and results against a tool's JSON Schemas. Schemas are compiled once; nothing is fetched.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,20 @@ use serde_json::Value;
 
 /// The compiled schemas of a definition, by tool.
 #[derive(Default)]
-pub struct Schemas(BTreeMap<String, Validator>);
+pub struct Schemas {
+    inputs: BTreeMap<String, Validator>,
+    outputs: BTreeMap<String, Validator>,
+}
 
 impl Schemas {
     /// Compiles the schemas of a definition. One that does not compile accepts nothing.
     pub fn of(definition: &Definition) -> Self {
-        let compiled = definition.tools.iter().filter_map(|tool| Some((tool.name.clone(), compile(&tool.input).ok()?)));
-        Self(compiled.collect())
+        let inputs = definition.tools.iter().filter_map(|tool| Some((tool.name.clone(), compile(&tool.input).ok()?)));
+        let outputs = definition.tools.iter().filter_map(|tool| {
+            let schema = tool.output.as_ref()?;
+            Some((tool.name.clone(), compile(schema).ok()?))
+        });
+        Self { inputs: inputs.collect(), outputs: outputs.collect() }
     }
 
     /// Checks arguments; names the place and the fault.
@@ -24,12 +31,32 @@ impl Schemas {
     ///
     /// What does not fit, at most three faults.
     pub fn check(&self, tool: &ToolDefinition, arguments: &Value) -> Result<(), String> {
-        let Some(validator) = self.0.get(&tool.name) else {
+        let Some(validator) = self.inputs.get(&tool.name) else {
             return Err(format!("the schema of `{}` can't be read", tool.name));
         };
-        let faults: Vec<String> = validator.iter_errors(arguments).take(3).map(|error| shown(&error)).collect();
-        if faults.is_empty() { Ok(()) } else { Err(faults.join("; ")) }
+        fits(validator, arguments)
     }
+
+    /// Checks a result, where the tool has a schema of it: it has to be JSON then.
+    ///
+    /// # Errors
+    ///
+    /// What does not fit, at most three faults.
+    pub fn check_output(&self, tool: &ToolDefinition, result: &[u8]) -> Result<(), String> {
+        if tool.output.is_none() {
+            return Ok(());
+        }
+        let Some(validator) = self.outputs.get(&tool.name) else {
+            return Err(format!("the schema of the result of `{}` can't be read", tool.name));
+        };
+        let value = serde_json::from_slice(result).map_err(|error| format!("it is not JSON: {error}"))?;
+        fits(validator, &value)
+    }
+}
+
+fn fits(validator: &Validator, value: &Value) -> Result<(), String> {
+    let faults: Vec<String> = validator.iter_errors(value).take(3).map(|error| shown(&error)).collect();
+    if faults.is_empty() { Ok(()) } else { Err(faults.join("; ")) }
 }
 
 fn shown(error: &jsonschema::ValidationError<'_>) -> String {

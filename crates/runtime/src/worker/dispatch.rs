@@ -1,12 +1,13 @@
 //! One action performed, off the loop: what was committed is sent, and what was seen is reported.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lodestep_core::checkpoint::Action;
-use lodestep_core::definition::{Definition, StateAct, ToolDefinition, ToolKind};
-use lodestep_core::effect::Seen;
+use lodestep_core::definition::{HttpTool, StateAct, ToolDefinition, ToolKind};
+use lodestep_core::effect::{Class, Seen};
 use lodestep_core::json::canonical;
 use lodestep_core::reference::with_inputs;
 use lodestep_core::rules::decide::artifacts::pinned;
@@ -19,9 +20,12 @@ use tokio::sync::watch;
 use crate::fault::{self, Point};
 use crate::process::Holder;
 use crate::runtime::Runtime;
+use crate::secrets::{Removed, Secrets};
 use crate::tools::command::Program;
+use crate::tools::http::Call;
 use crate::tools::{Sight, ToolCall, artifacts, builtin, sql};
 use crate::worker::lease::Shared;
+use crate::worker::pinned::Pinned;
 
 /// Everything that one attempt needs.
 pub(super) struct Dispatch {
@@ -29,8 +33,7 @@ pub(super) struct Dispatch {
     pub lease: Shared,
     pub run: RunRef,
     pub epoch: u64,
-    pub definition: Arc<Definition>,
-    pub inputs: Arc<Value>,
+    pub pinned: Arc<Pinned>,
     pub action: Action,
     pub attempt: u32,
     /// The arguments' bytes, when they are at hand.
@@ -38,13 +41,15 @@ pub(super) struct Dispatch {
     /// The newest versions that the checkpoint knew, for arguments and searches.
     pub artifacts: Vec<(String, Stored)>,
     pub stop: watch::Receiver<bool>,
+    pub secrets: Arc<Secrets>,
 }
 
 impl Dispatch {
     /// Performs the attempt. It never fails: what can't be done is something that was seen.
-    pub async fn attempt(self) -> Sight {
+    pub async fn attempt(self) -> (Sight, Removed) {
         let tool = self.action.tool.clone();
-        let sight = match self.perform().await {
+        let mut removed = Removed::default();
+        let sight = match self.perform(&mut removed).await {
             Ok(sight) => sight,
             // Nothing was sent: the store could not be read.
             Err(error) => Sight::new(Seen::NotStarted, error.to_string()),
@@ -52,10 +57,10 @@ impl Dispatch {
         if !matches!(sight.seen, Seen::NotStarted) {
             fault::reach(&tool, Point::Applied);
         }
-        sight
+        (sight, removed)
     }
 
-    async fn perform(&self) -> Result<Sight> {
+    async fn perform(&self, removed: &mut Removed) -> Result<Sight> {
         let tool = self.tool()?;
         let arguments = self.arguments().await?;
         if !self.action.class.is_repeatable() {
@@ -64,27 +69,61 @@ impl Dispatch {
         if self.lease.is_too_late() {
             return Ok(Sight::new(Seen::NotStarted, "the lease ended before it was sent"));
         }
-        let sight = match &tool.kind {
+        let mut sight = match &tool.kind {
             ToolKind::Builtin { builtin, function, root } => {
                 self.builtin(builtin, function, root.as_deref(), arguments).await?
             }
             ToolKind::Command { argv, .. } => {
                 let stdin = self.with_artifacts(tool, arguments).await?;
-                self.program(tool, argv, stdin).attempt(&self.holder()?, self.stopped()).await
+                self.program(tool, argv, stdin).attempt(&self.holder()?, self.stopped(), removed).await
+            }
+            ToolKind::Http(http) => {
+                let artifacts = self.artifact_bytes(tool, &arguments).await?;
+                let identity = self.http_identity();
+                let call = self.http_call(tool, http, &arguments, &artifacts, &identity);
+                call.attempt(self.stopped(), removed).await
             }
             ToolKind::Sql { database, statement } => {
                 self.statement(tool, database, statement, arguments).await?.attempt(self.stopped()).await
             }
             ToolKind::Function => self.function(tool, arguments).await?,
-            ToolKind::State { act: StateAct::Finish } => self.check(tool, arguments).await?,
+            ToolKind::State { act: StateAct::Finish } => self.check(tool, arguments, removed).await?,
             ToolKind::State { .. } => Sight::new(Seen::Refused, "the core decides this one"),
         };
+        removed.add(self.secrets.scrubber.scrub(&mut sight.text));
+        let (sight, fault) = self.fitting(tool, sight);
         let ordinal = self.action.ordinal.0;
-        artifacts::bounded(self.runtime.store.as_ref(), &self.run, ordinal, sight).await
+        let sight = artifacts::bounded(self.runtime.store.as_ref(), &self.run, ordinal, sight).await?;
+        Ok(match fault {
+            Some(fault) => Sight { text: [fault.as_bytes(), b"\n", &sight.text].concat(), ..sight },
+            None => sight,
+        })
+    }
+
+    /// A result against the tool's schema of it. A read without a sound result has failed. An effect has happened all
+    /// the same: its result stands, and what is wrong with it is told before it.
+    fn fitting(&self, tool: &ToolDefinition, sight: Sight) -> (Sight, Option<String>) {
+        if sight.seen != Seen::Done || sight.artifact.is_some() {
+            return (sight, None);
+        }
+        match self.pinned.schemas.check_output(tool, &sight.text) {
+            Ok(()) => (sight, None),
+            Err(why) if self.action.class == Class::Read => {
+                let text =
+                    format!("tool.output_invalid: the result of `{}` does not fit its `output`: {why}", tool.name);
+                (Sight::new(Seen::Refused, text), None)
+            }
+            Err(why) => {
+                let fault =
+                    format!("[tool.output_invalid: it was done, but its result does not fit its `output`: {why}]");
+                (sight, Some(fault))
+            }
+        }
     }
 
     /// Asks the tool's own lookup.
-    pub async fn look_up(self) -> LookedUp {
+    pub async fn look_up(self) -> (LookedUp, Removed) {
+        let mut removed = Removed::default();
         let asked = async {
             let tool = self.tool()?;
             let arguments = self.arguments().await?;
@@ -93,7 +132,13 @@ impl Dispatch {
                     let stdin = self.with_artifacts(tool, arguments).await?;
                     let mut program = self.program(tool, lookup, stdin);
                     program.identity.push(("LODESTEP_LOOKUP", "1".to_owned()));
-                    Ok(program.look_up(&self.holder()?, self.stopped()).await)
+                    Ok(program.look_up(&self.holder()?, self.stopped(), &mut removed).await)
+                }
+                ToolKind::Http(http) if http.lookup.is_some() => {
+                    let artifacts = self.artifact_bytes(tool, &arguments).await?;
+                    let identity = self.http_identity();
+                    let call = self.http_call(tool, http, &arguments, &artifacts, &identity);
+                    Ok(call.look_up(self.stopped(), &mut removed).await)
                 }
                 ToolKind::Sql { database, statement } => {
                     Ok(self.statement(tool, database, statement, arguments).await?.look_up().await)
@@ -102,11 +147,19 @@ impl Dispatch {
                 _ => Ok(LookedUp::Unknown(format!("`{}` has no lookup", tool.name))),
             }
         };
-        asked.await.unwrap_or_else(|error: Error| LookedUp::Unknown(error.to_string()))
+        let mut said = asked.await.unwrap_or_else(|error: Error| LookedUp::Unknown(error.to_string()));
+        removed.add(match &mut said {
+            LookedUp::Done(result) => self.secrets.scrubber.scrub(result),
+            LookedUp::NoAnswer(why) | LookedUp::NotNow(why) | LookedUp::Unknown(why) => {
+                self.secrets.scrubber.scrub_text(why)
+            }
+            LookedUp::Absent | LookedUp::Running => Removed::default(),
+        });
+        (said, removed)
     }
 
     fn tool(&self) -> Result<&ToolDefinition> {
-        self.definition.tool(&self.action.tool).ok_or_else(|| {
+        self.pinned.definition.tool(&self.action.tool).ok_or_else(|| {
             let what = format!("the definition has no tool `{}`", self.action.tool);
             Error::new("tool.not_found", what, "the run goes on with its own definition")
         })
@@ -144,7 +197,7 @@ impl Dispatch {
                 artifacts::search(store, &self.run, &arguments, known).await
             }
             _ => {
-                let root = PathBuf::from(with_inputs(root.unwrap_or("."), &self.inputs));
+                let root = PathBuf::from(with_inputs(root.unwrap_or("."), &self.pinned.inputs));
                 let (builtin, function) = (builtin.to_owned(), function.to_owned());
                 let performed =
                     tokio::task::spawn_blocking(move || builtin::perform(&builtin, &function, &root, &arguments));
@@ -164,7 +217,7 @@ impl Dispatch {
         let arguments = self.with_artifacts(tool, arguments).await?;
         let key = self.action.key.clone().filter(|_| !self.action.class.is_repeatable());
         Ok(sql::Statement {
-            database: PathBuf::from(with_inputs(database, &self.inputs)),
+            database: PathBuf::from(with_inputs(database, &self.pinned.inputs)),
             text: text.to_owned(),
             arguments: serde_json::from_slice(&arguments).unwrap_or_default(),
             key: key.map(|key| sql::Key {
@@ -209,8 +262,8 @@ impl Dispatch {
     }
 
     /// The definition's check of a finish: it gets the summary, and the texts of the artifacts that the definition requires.
-    async fn check(&self, tool: &ToolDefinition, mut arguments: Value) -> Result<Sight> {
-        let done = &self.definition.done;
+    async fn check(&self, tool: &ToolDefinition, mut arguments: Value, removed: &mut Removed) -> Result<Sight> {
+        let done = &self.pinned.definition.done;
         let Some(check) = &done.check else {
             return Ok(Sight::new(Seen::Refused, "the core decides this one"));
         };
@@ -223,16 +276,30 @@ impl Dispatch {
         arguments["artifacts"] = Value::Object(texts);
         let mut program = self.program(tool, &check.argv, canonical(&arguments));
         program.folder = &check.folder;
-        let mut sight = program.attempt(&self.holder()?, self.stopped()).await;
+        let mut sight = program.attempt(&self.holder()?, self.stopped(), removed).await;
         if sight.seen == Seen::Refused {
             sight.text = [b"not complete yet, says the check: ".as_slice(), &sight.text].concat();
         }
         Ok(sight)
     }
 
-    /// The arguments with the bytes of pinned artifacts in their places, as a program gets them.
+    /// The arguments with the texts of pinned artifacts in their places, as a program gets them.
     async fn with_artifacts(&self, tool: &ToolDefinition, mut arguments: Value) -> Result<Vec<u8>> {
-        for (property, pinned) in pinned(tool, &arguments) {
+        for (property, bytes) in self.artifact_bytes(tool, &arguments).await? {
+            let text = String::from_utf8(bytes).map_err(|_| {
+                let what =
+                    format!("the artifact of the argument {property} is not UTF-8 and can't be given to a program");
+                Error::new("artifact.not_text", what, "nothing was sent")
+            })?;
+            arguments[property] = Value::String(text);
+        }
+        Ok(canonical(&arguments))
+    }
+
+    /// The bytes of the arguments that are artifacts: those of the versions that were pinned.
+    async fn artifact_bytes(&self, tool: &ToolDefinition, arguments: &Value) -> Result<BTreeMap<String, Vec<u8>>> {
+        let mut all = BTreeMap::new();
+        for (property, pinned) in pinned(tool, arguments) {
             let known = self.artifacts.iter().map(|(_, stored)| *stored).find(|stored| stored.digest == pinned.digest);
             let stored = match known {
                 Some(stored) => Some(stored),
@@ -245,14 +312,45 @@ impl Dispatch {
                 let what = format!("version {} of artifact {} is gone", pinned.version, pinned.name);
                 Error::new("artifact.not_found", what, "nothing was sent")
             })?;
-            let bytes = self.runtime.value(&self.run, stored).await?;
-            let text = String::from_utf8(bytes).map_err(|_| {
-                let what = format!("artifact {} is not UTF-8 and can't be an argument", pinned.name);
-                Error::new("artifact.not_text", what, "nothing was sent")
-            })?;
-            arguments[property] = Value::String(text);
+            all.insert(property, self.runtime.value(&self.run, stored).await?);
         }
-        Ok(canonical(&arguments))
+        Ok(all)
+    }
+
+    fn http_call<'a>(
+        &'a self,
+        tool: &'a ToolDefinition,
+        http: &'a HttpTool,
+        arguments: &'a Value,
+        artifacts: &'a BTreeMap<String, Vec<u8>>,
+        identity: &'a [(&'static str, String)],
+    ) -> Call<'a> {
+        Call {
+            client: &self.runtime.http,
+            environment: &self.runtime.environment,
+            scrubber: &self.secrets.scrubber,
+            tool: http,
+            class: self.action.class,
+            maybe_sent: self.action.maybe_sent,
+            inputs: &self.pinned.inputs,
+            arguments,
+            artifacts,
+            key: self.action.key.as_deref().unwrap_or_default(),
+            identity,
+            timeout: Duration::from_millis(tool.timeout_ms),
+            now: self.runtime.store.now(),
+            too_late: Box::new(|| self.lease.is_too_late()),
+        }
+    }
+
+    /// Who asks, for a receiver that refuses what is older than what it has seen.
+    fn http_identity(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("lodestep-run", self.run.key.run.to_string()),
+            ("lodestep-action", self.action.ordinal.to_string()),
+            ("lodestep-attempt", self.attempt.to_string()),
+            ("lodestep-epoch", self.epoch.to_string()),
+        ]
     }
 
     fn program<'a>(&'a self, tool: &'a ToolDefinition, argv: &'a [String], stdin: Vec<u8>) -> Program<'a> {
@@ -264,11 +362,14 @@ impl Dispatch {
         Program {
             argv,
             env,
+            environment: &self.runtime.environment,
+            scrubber: &self.secrets.scrubber,
             folder,
-            inputs: &self.inputs,
+            inputs: &self.pinned.inputs,
             stdin,
             timeout: Duration::from_millis(tool.timeout_ms),
             lock_file: self.lease.tools_lock.clone(),
+            cage: &self.lease.cage,
             identity: vec![
                 ("LODESTEP_TOOL", tool.name.clone()),
                 ("LODESTEP_IDEMPOTENCY_KEY", self.action.key.clone().unwrap_or_default()),

@@ -1,20 +1,51 @@
 //! What came back from outside, and the events that a lost or failed call of the model means.
 
 use lodestep_core::checkpoint::Phase;
-use lodestep_core::event::{CallFailure, CallLost, Event};
+use lodestep_core::event::{CallFailure, CallLost, ErrorKind, ErrorLogged, Event};
 use lodestep_core::rules::ask;
 use lodestep_core::rules::settle::LookedUp;
 use lodestep_core::{Checkpoint, Definition, Draft, Ordinal, Result};
 use lodestep_model::{ModelError, Reply};
 
+use crate::secrets::Removed;
 use crate::tools::Sight;
 
+/// A reply, and how it is stored.
+pub(super) struct Answered {
+    pub reply: Reply,
+    /// JSON with its fields in a fixed order.
+    pub transcript: Vec<u8>,
+}
+
+impl Answered {
+    pub fn new(reply: Reply) -> Self {
+        // Encoding into a vector can't fail.
+        let transcript = serde_json::to_vec(&reply).unwrap_or_default();
+        Self { reply, transcript }
+    }
+}
+
 /// What came back from outside.
-#[derive(Clone)]
 pub(super) enum Done {
-    Attempt { ordinal: Ordinal, attempt: u32, sight: Sight },
-    Lookup { ordinal: Ordinal, said: LookedUp },
-    Reply { call: u64, reply: std::result::Result<Reply, ModelError> },
+    Attempt { ordinal: Ordinal, attempt: u32, sight: Sight, removed: Removed },
+    Lookup { ordinal: Ordinal, said: LookedUp, removed: Removed },
+    Reply { call: u64, reply: std::result::Result<Answered, ModelError>, removed: Removed },
+}
+
+impl Done {
+    /// Notes in the journal that values of secrets were taken out of it.
+    pub fn note_removed(&self, draft: &mut Draft) -> Result<()> {
+        let (kind, ordinal, note) = match self {
+            Self::Attempt { ordinal, removed, .. } => (ErrorKind::Tool, Some(*ordinal), removed.note("its result")),
+            Self::Lookup { ordinal, removed, .. } => {
+                (ErrorKind::Tool, Some(*ordinal), removed.note("its lookup's answer"))
+            }
+            Self::Reply { removed, .. } => (ErrorKind::Reply, None, removed.note("a reply of the model")),
+        };
+        let Some(note) = note else { return Ok(()) };
+        let text = draft.put(note);
+        draft.push(Event::ErrorLogged(ErrorLogged { kind, ordinal, text }))
+    }
 }
 
 /// The tool whose outcome this is, for the fault points.
@@ -35,14 +66,8 @@ pub(super) fn fail(draft: &mut Draft, definition: &Definition, call: u64, error:
         ModelError::TooLong(_) => (CallFailure::TooLong, None),
         ModelError::Rejected(_) => (CallFailure::Rejected, None),
     };
-    if draft.checkpoint().phase != Phase::Active {
+    if matches!(draft.checkpoint().phase, Phase::Cancelling { .. }) {
         return draft.push(Event::CallLost(CallLost { call }));
     }
     ask::fail(draft, definition, call, why, &error.to_string(), wait_ms)
-}
-
-/// The raw reply as it is stored: JSON with its fields in a fixed order.
-pub(super) fn transcript_of(reply: &Reply) -> Vec<u8> {
-    // Encoding into a vector can't fail.
-    serde_json::to_vec(reply).unwrap_or_default()
 }

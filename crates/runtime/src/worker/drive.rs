@@ -21,9 +21,9 @@ use lodestep_core::rules::inbox::{self, Message};
 use lodestep_core::rules::owed::{Hands, dispatchable, owed, wants_model};
 use lodestep_core::rules::recover;
 use lodestep_core::rules::settle::{Attempt, settle, settle_lookup};
-use lodestep_core::rules::standing::{Standing, standing};
+use lodestep_core::rules::standing::standing;
 use lodestep_core::{Checkpoint, Draft, Error, INLINE_VALUE_BYTES, Ordinal, Result, ValueRef};
-use lodestep_model::{Reply, Request};
+use lodestep_model::Request;
 use lodestep_store::{Claim, Commit};
 use tokio::sync::watch;
 
@@ -31,9 +31,10 @@ use crate::fault::{self, Point};
 use crate::observe::Observer;
 use crate::process::wait_until_free;
 use crate::runtime::Runtime;
+use crate::secrets::{Secrets, scrub_reply};
 use crate::tools::Sight;
 use crate::worker::dispatch::Dispatch;
-use crate::worker::done::{Done, fail, tool_of, transcript_of};
+use crate::worker::done::{Answered, Done, fail, tool_of};
 use crate::worker::lease::Shared;
 use crate::worker::pinned::Pinned;
 use crate::worker::request::{Cache, prepare};
@@ -78,6 +79,7 @@ pub(super) struct Drive {
     /// When the inbox was looked into last: other runs' hints are frequent, and mean nothing to this one.
     looked: tokio::time::Instant,
     worked_until_us: u64,
+    secrets: Arc<Secrets>,
 }
 
 impl Drive {
@@ -98,6 +100,7 @@ impl Drive {
             inbox: 0,
             looked: tokio::time::Instant::now(),
             worked_until_us,
+            secrets: Arc::default(),
         }
     }
 
@@ -114,14 +117,15 @@ impl Drive {
             Ok(run) => run,
             Err(error) => return self.stop_for(checkpoint, error).await,
         };
-        if let Some(missing) = run.missing_secrets().filter(|_| checkpoint.phase == Phase::Active) {
-            return self.stop(checkpoint, StopReason::Secret, missing).await;
+        self.secrets = Arc::new(Secrets::of(&run.definition, &self.runtime.environment));
+        if let Some(unfit) = self.secrets.unfit().filter(|_| checkpoint.phase == Phase::Active) {
+            return self.stop(checkpoint, StopReason::Secret, unfit).await;
         }
         self.observer.taken(&self.claim.run.key, &checkpoint, self.claim.crashes);
         let mut seen: Vec<Done> = Vec::new();
         let mut changes = self.runtime.store.changes();
         loop {
-            match self.pass(checkpoint, run.as_ref(), &mut seen).await? {
+            match self.pass(checkpoint, &run, &mut seen).await? {
                 Some(after) => checkpoint = after,
                 None => return Ok(()),
             }
@@ -160,7 +164,7 @@ impl Drive {
     /// The lease is gone. What is known for sure of what was sent is told to whoever has the run now.
     async fn report_late(&mut self, seen: &[Done]) {
         for done in seen {
-            let Done::Attempt { ordinal, attempt, sight } = done else { continue };
+            let Done::Attempt { ordinal, attempt, sight, .. } = done else { continue };
             let Some(word) = inbox::late_word(*ordinal, *attempt, sight.seen, sight.text.clone()) else { continue };
             let id = format!("late-{ordinal}-{attempt}-{}", self.claim.epoch);
             let message = Message { by: "a worker without its lease".to_owned(), word };
@@ -202,7 +206,7 @@ impl Drive {
     async fn pass(
         &mut self,
         mut checkpoint: Checkpoint,
-        run: &Pinned,
+        run: &Arc<Pinned>,
         seen: &mut Vec<Done>,
     ) -> Result<Option<Checkpoint>> {
         let mut failures = 0;
@@ -281,7 +285,7 @@ impl Drive {
             draft.push(Event::RunStopped(RunStopped { reason: StopReason::Crashes, text }))?;
         }
         for done in seen {
-            self.take_in(&mut draft, run, done.clone()).await?;
+            self.take_in(&mut draft, run, done).await?;
         }
         self.drop_call_after_cancel(&mut draft)?;
         let stopping = self.shutdown.is_begun();
@@ -310,31 +314,35 @@ impl Drive {
         Ok((draft, request))
     }
 
-    async fn take_in(&mut self, draft: &mut Draft, run: &Pinned, done: Done) -> Result<()> {
+    async fn take_in(&mut self, draft: &mut Draft, run: &Pinned, done: &Done) -> Result<()> {
+        done.note_removed(draft)?;
         match done {
-            Done::Attempt { ordinal, attempt, sight } => {
-                let Sight { seen, text, artifact } = sight;
-                settle(draft, Attempt { ordinal, attempt, seen, text, artifact })
+            Done::Attempt { ordinal, attempt, sight, .. } => {
+                let Sight { seen, text, artifact, retry_after_ms } = sight.clone();
+                let (ordinal, attempt) = (*ordinal, *attempt);
+                settle(draft, Attempt { ordinal, attempt, seen, text, artifact, retry_after_ms })
             }
-            Done::Lookup { ordinal, said } => settle_lookup(draft, ordinal, said),
-            Done::Reply { call, reply } => {
+            Done::Lookup { ordinal, said, .. } => settle_lookup(draft, *ordinal, said.clone()),
+            Done::Reply { call, reply, .. } => {
+                let call = *call;
                 if draft.checkpoint().model.open.is_none_or(|open| open.call != call) {
                     // The state was read again and has the reply, or a cancel dropped it.
                     return Ok(());
                 }
                 match reply {
-                    Ok(reply) => self.decide(draft, run, call, &reply).await,
-                    Err(error) => fail(draft, &run.definition, call, &error),
+                    Ok(answered) => self.decide(draft, run, call, answered).await,
+                    Err(error) => fail(draft, &run.definition, call, error),
                 }
             }
         }
     }
 
-    async fn decide(&mut self, draft: &mut Draft, run: &Pinned, call: u64, reply: &Reply) -> Result<()> {
-        if draft.checkpoint().phase != Phase::Active {
+    async fn decide(&mut self, draft: &mut Draft, run: &Pinned, call: u64, answered: &Answered) -> Result<()> {
+        if matches!(draft.checkpoint().phase, Phase::Cancelling { .. }) {
             return draft.push(Event::CallLost(CallLost { call }));
         }
-        let raw = transcript_of(reply);
+        // A run that stopped meanwhile takes the reply all the same: what it decides is begun after a resume.
+        let Answered { reply, transcript } = answered;
         let found = self.index.priors(&self.runtime, &self.claim.run, draft.checkpoint(), run, reply).await;
         let priors = match found {
             Err(error) if is_damage(&error) => return give_up(draft, Some(call), &error),
@@ -344,7 +352,7 @@ impl Drive {
             definition: &run.definition,
             call,
             reply,
-            transcript: ValueRef::of(&raw),
+            transcript: ValueRef::of(transcript),
             check: &|tool, arguments| run.schemas.check(tool, arguments),
             priors: &priors,
         };
@@ -379,20 +387,19 @@ impl Drive {
         self.cache.keep(draft.values());
         let mut transition = draft.seal();
         self.put_large(&mut transition.values).await?;
-        let every = u64::from(transition.checkpoint.limits.snapshot_every.max(1));
-        let after = transition.checkpoint.clone();
-        let (events, values) = (transition.events.clone(), transition.values.clone());
-        let stands: Standing = standing(&after);
+        let sealed = Arc::new(transition);
+        let after = &sealed.checkpoint;
+        let every = u64::from(after.limits.snapshot_every.max(1));
         let commit = Commit {
             run: self.claim.run.clone(),
             epoch: self.claim.epoch,
             snapshot: after.seq.is_multiple_of(every) || after.is_over(),
-            transition,
+            transition: sealed.clone(),
             transcript: seen.iter().find_map(|done| match done {
-                Done::Reply { reply: Ok(reply), .. } => Some(transcript_of(reply)),
+                Done::Reply { reply: Ok(answered), .. } => Some(answered.transcript.clone()),
                 _ => None,
             }),
-            standing: stands,
+            standing: standing(after),
             release,
         };
         let mut results = self.runtime.store.commit(vec![commit]).await;
@@ -401,13 +408,17 @@ impl Drive {
         })?;
         self.inbox = self.inbox.max(committed.inbox);
         self.worked_until_us = self.runtime.clock.boot_us();
-        self.index.learn(&events, &after);
-        self.observer.committed(&self.claim.run.key, &events, &values, &after);
-        Ok(after)
+        self.index.learn(&sealed.events, after);
+        self.observer.committed(&self.claim.run.key, &sealed.events, &sealed.values, after);
+        // The store has let go of it by now; where it has not, the state is copied.
+        Ok(Arc::unwrap_or_clone(sealed).checkpoint)
     }
 
     /// Values above the inline bound become files before the commit that names them.
     async fn put_large(&mut self, values: &mut Vec<Vec<u8>>) -> Result<()> {
+        if values.iter().all(|bytes| bytes.len() <= INLINE_VALUE_BYTES) {
+            return Ok(());
+        }
         let (large, inline) = std::mem::take(values).into_iter().partition(|bytes| bytes.len() > INLINE_VALUE_BYTES);
         *values = inline;
         for bytes in large as Vec<Vec<u8>> {
@@ -417,13 +428,14 @@ impl Drive {
     }
 
     /// Sends what was committed, as far as hands are free.
-    fn dispatch(&mut self, checkpoint: &Checkpoint, run: &Pinned, request: Option<(u64, Request)>) {
+    fn dispatch(&mut self, checkpoint: &Checkpoint, run: &Arc<Pinned>, request: Option<(u64, Request)>) {
         if let Some((call, request)) = request {
-            let model = run.model.clone();
+            let (model, secrets) = (run.model.clone(), self.renewed_secrets(run));
             let (asked, handle) = abortable(async move {
-                let reply = model.ask(&request).await;
+                let mut reply = model.ask(&request).await;
                 fault::reach("model", Point::Reply);
-                Done::Reply { call, reply }
+                let removed = scrub_reply(&secrets.scrubber, &mut reply);
+                Done::Reply { call, reply: reply.map(Answered::new), removed }
             });
             self.tasks.push(Box::pin(async { asked.await.ok() }));
             self.asking = Some((call, handle));
@@ -444,7 +456,7 @@ impl Drive {
         }
     }
 
-    fn send_off(&mut self, checkpoint: &Checkpoint, run: &Pinned, action: lodestep_core::checkpoint::Action) {
+    fn send_off(&mut self, checkpoint: &Checkpoint, run: &Arc<Pinned>, action: lodestep_core::checkpoint::Action) {
         let ordinal = action.ordinal;
         let is_lookup = matches!(action.state, ActionState::LookUp { .. });
         let attempt = match action.state {
@@ -456,20 +468,32 @@ impl Drive {
             lease: self.lease.clone(),
             run: self.claim.run.clone(),
             epoch: self.claim.epoch,
-            definition: run.definition.clone(),
-            inputs: run.inputs.clone(),
+            pinned: run.clone(),
             arguments: self.cache.get(&action.arguments).map(<[u8]>::to_vec),
             artifacts: checkpoint.artifacts.iter().map(|(name, kept)| (name.clone(), kept.content)).collect(),
             action,
             attempt,
             stop: self.stop.subscribe(),
+            secrets: self.renewed_secrets(run),
         };
         self.tasks.push(Box::pin(async move {
             Some(match is_lookup {
-                true => Done::Lookup { ordinal, said: dispatch.look_up().await },
-                false => Done::Attempt { ordinal, attempt, sight: dispatch.attempt().await },
+                true => {
+                    let (said, removed) = dispatch.look_up().await;
+                    Done::Lookup { ordinal, said, removed }
+                }
+                false => {
+                    let (sight, removed) = dispatch.attempt().await;
+                    Done::Attempt { ordinal, attempt, sight, removed }
+                }
             })
         }));
+    }
+
+    /// What is sent now is sent with these values, so that they are what is looked for in its answer.
+    fn renewed_secrets(&mut self, run: &Pinned) -> Arc<Secrets> {
+        self.secrets = self.secrets.renewed(&run.definition, &self.runtime.environment);
+        self.secrets.clone()
     }
 
     /// Waits for something to happen: an outcome, a word from outside, a due time, the stop.

@@ -9,6 +9,7 @@ use lodestep_core::{Result, Timestamp};
 use lodestep_store::{Clock, LEASE_US, Store, WorkerId};
 use tokio::task::JoinHandle;
 
+use crate::process::Cage;
 use crate::runtime::Runtime;
 use crate::worker::Shutdown;
 
@@ -29,6 +30,8 @@ pub(super) struct Lease {
 pub(super) struct Shared {
     pub worker: WorkerId,
     pub tools_lock: Option<PathBuf>,
+    /// What every tool process is kept from.
+    pub cage: Arc<Cage>,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     until_us: Arc<AtomicU64>,
@@ -41,6 +44,7 @@ impl Lease {
         let until = runtime.store.renew(&worker).await?;
         let shared = Shared {
             tools_lock: runtime.store.tools_lock(&worker),
+            cage: Arc::new(Cage { keep_out: runtime.store.own_paths(), demand: runtime.cage }),
             worker,
             store: runtime.store.clone(),
             clock: runtime.clock.clone(),

@@ -1,10 +1,8 @@
 //! What a run is pinned to, compiled: its definition, inputs, schemas and model. Many runs share one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lodestep_core::definition::ToolKind;
-use lodestep_core::reference::{Piece, pieces};
 use lodestep_core::{Checkpoint, Definition, Digest, Error, Result};
 use lodestep_model::Model;
 use lodestep_store::RunRef;
@@ -58,24 +56,6 @@ impl Pinned {
         });
         runtime.compiled.keep(key, pinned.clone());
         Ok(pinned)
-    }
-}
-
-impl Pinned {
-    /// The environment variables that its tools need and that are not set, in words.
-    pub fn missing_secrets(&self) -> Option<String> {
-        let texts = self.definition.tools.iter().flat_map(|tool| match &tool.kind {
-            ToolKind::Command { env, .. } => env.values().collect::<Vec<_>>(),
-            _ => Vec::new(),
-        });
-        let needed = texts.filter_map(|text| pieces(text).ok()).flatten();
-        let missing = needed.filter_map(|piece| match piece {
-            Piece::Environment(name, None) if std::env::var_os(name).is_none() => Some(name.to_owned()),
-            _ => None,
-        });
-        let missing: BTreeSet<String> = missing.collect();
-        let names: Vec<String> = missing.into_iter().collect();
-        (!names.is_empty()).then(|| format!("not set: {}; set it where the worker runs, then resume", names.join(", ")))
     }
 }
 

@@ -61,7 +61,20 @@ pub fn a_holder_that_cannot_serve_is_not_started() {
 
 pub fn a_killed_holder_is_lost_and_takes_the_tool_along() {
     let marker = marker();
-    let output = run(shell(&format!("echo before; kill -KILL $PPID; exec sleep {marker}")));
+    let folder = tempfile::tempdir().expect("a folder");
+    let named = folder.path().join("holder");
+    // Killed from outside: a tool may not be able to.
+    let killer = std::thread::spawn({
+        let named = named.clone();
+        move || {
+            let pid = || std::fs::read_to_string(&named).ok().filter(|text| text.ends_with('\n'));
+            wait_for("the holder's number", PATIENCE, || pid().is_some());
+            let pid = pid().and_then(|text| text.trim().parse().ok()).and_then(rustix::process::Pid::from_raw);
+            rustix::process::kill_process(pid.expect("a number"), rustix::process::Signal::KILL).expect("killed");
+        }
+    });
+    let output = run(shell(&format!("echo $PPID >{}; exec sleep {marker}", named.display())));
+    killer.join().expect("no panic");
     assert!(matches!(output.ended, Ended::HolderLost(_)), "{output:?}");
     wait_for("the tool is gone", END_LIMIT, || alive(&marker) == 0);
 }
@@ -70,12 +83,21 @@ pub fn only_what_is_given_is_inherited() {
     let mut given = command(&["env"]);
     given.env = [("PATH".to_string(), "/usr/bin:/bin".to_string()), ("ONLY".to_string(), "this".to_string())].into();
     assert_eq!(run(given).stdout, b"ONLY=this\nPATH=/usr/bin:/bin\n");
-    // What the test itself was started with goes on to every child; a holder and a stub add
-    // nothing.
-    let mut list = std::process::Command::new("ls");
-    let plain = list.arg("/proc/self/fd").output().expect("a listing");
-    let held = run(command(&["ls", "/proc/self/fd"]));
-    assert_eq!(String::from_utf8_lossy(&held.stdout), String::from_utf8_lossy(&plain.stdout));
+    // The shell opens what it is told to and gives it to every child; a tool gets its three streams and no more.
+    let listing = ["sh", "-c", "exec 7</dev/null 9</dev/null; exec \"$0\" \"$@\""];
+    let me = std::env::current_exe().expect("this binary has a path");
+    let mut with_more = std::process::Command::new(listing[0]);
+    with_more.args(&listing[1..]).arg(me).arg(WORKER_ARGUMENT).arg(OPEN_FILES);
+    let output = with_more.output().expect("a listing");
+    let numbers = String::from_utf8_lossy(&output.stdout).into_owned();
+    // 3 is the folder that is listed.
+    assert_eq!(numbers.split_whitespace().collect::<Vec<_>>(), ["0", "1", "2", "3"], "{output:?}");
+}
+
+/// A worker that may have more files open than it knows of: what its tool has open.
+pub fn list_open_files() {
+    let output = run(command(&["ls", "/proc/self/fd"]));
+    print!("{}", String::from_utf8_lossy(&output.stdout));
 }
 
 pub fn a_stop_before_the_start_is_not_started() {

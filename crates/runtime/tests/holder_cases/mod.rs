@@ -1,9 +1,11 @@
 //! The cases of the holder test, and what they have in common.
 
+mod cage;
 mod ends;
 mod streams;
 mod trees;
 
+pub use ends::list_open_files;
 pub use trees::work;
 
 use std::future::{Future, pending};
@@ -11,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use lodestep::process::{Command, Ended, Holder, Output, clean_environment, wait_until_free};
+use lodestep::process::{Cage, Command, Ended, Holder, Output, clean_environment, wait_until_free};
 
 /// Makes this binary a worker that is there to be killed.
 pub const WORKER_ARGUMENT: &str = "__worker";
@@ -19,6 +21,9 @@ pub const WORKER_ARGUMENT: &str = "__worker";
 const END_LIMIT: Duration = Duration::from_secs(5);
 /// For what has to happen at some time on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Tells that worker to list the files that its tool has open.
+pub const OPEN_FILES: &str = "open-files";
 
 type Case = (&'static str, fn());
 
@@ -49,6 +54,12 @@ const LINUX: &[Case] = &[
     ("tol_11_normal_end_leaves_no_daemon", trees::normal_end_leaves_no_daemon),
     ("tol_11_hundred_runs_leave_no_process", trees::hundred_runs_leave_no_process),
     ("tol_13_output_above_the_limit_is_counted_in_bounded_memory", streams::output_above_the_limit_is_counted),
+    ("g10_a_tool_can_neither_read_nor_change_the_store", cage::a_tool_can_neither_read_nor_change_the_store),
+    ("what_is_beside_the_store_can_be_used_as_ever", cage::what_is_beside_the_store_can_be_used_as_ever),
+    ("a_required_cage_that_can_t_be_is_not_started", cage::a_required_cage_that_can_t_be_is_not_started),
+    ("a_tool_gains_no_rights_and_leaves_no_core", cage::a_tool_gains_no_rights_and_leaves_no_core),
+    ("sec_01_a_tool_can_t_read_the_environment_of_another", cage::a_tool_can_t_read_the_environment_of_another),
+    ("a_tool_can_neither_read_nor_end_who_holds_it", cage::a_tool_can_neither_read_nor_end_who_holds_it),
     ("the_lock_is_held_while_running_and_free_after", trees::the_lock_is_held_while_running),
 ];
 
@@ -66,6 +77,7 @@ fn command(argv: &[&str]) -> Command {
         stdout_limit: 64 << 20,
         stderr_limit: 64 << 20,
         lock_file: None,
+        cage: Cage::default(),
     }
 }
 

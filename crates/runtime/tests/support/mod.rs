@@ -1,6 +1,9 @@
 //! A small world for the runtime's tests: definitions, scripted replies, tools that keep a ledger.
 #![allow(dead_code, reason = "each test binary takes what it needs")]
 
+pub mod requests;
+pub mod server;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -32,6 +35,7 @@ pub fn tool(name: &str, class: Class) -> ToolDefinition {
         settles_after_ms: 1_000,
         same_by: None,
         dedupe: None,
+        output: None,
     }
 }
 
@@ -181,7 +185,7 @@ pub fn over(store: Arc<dyn Store>, clock: Arc<dyn Clock>, functions: Functions, 
 
 /// Starts a run of the agent.
 pub async fn start(runtime: &Runtime, definition: Definition) -> Arc<RunKey> {
-    let start = Start { definition, inputs: json!({}), id: None, join_unfinished: false };
+    let start = Start { definition, inputs: json!({}), id: None, labels: Default::default(), join_unfinished: false };
     match runtime.start(start).await.expect("started") {
         Started::New(run) => run.key,
         other => panic!("{other:?}"),

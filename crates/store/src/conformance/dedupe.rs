@@ -87,7 +87,7 @@ pub(super) async fn a_dedupe_key_is_one_run_s(subject: Arc<dyn Subject>) -> Chec
     let (wrong, right) = (two.sealed(taking(&two)?, How::default()), one.sealed(one.note("on")?, How::default()));
     let results = store.commit(vec![wrong, right.clone()]).await;
     ensure_equal!(results.iter().map(code).collect::<Vec<_>>(), ["effect.held", ""]);
-    one.checkpoint = right.transition.checkpoint;
+    one.checkpoint = right.transition.checkpoint.clone();
     ensure_equal!(agrees(&*store, &two).await?, Tables::default());
     let draft = closing(&one, false)?;
     one.commit(draft, How::default()).await?;

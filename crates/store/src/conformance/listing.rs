@@ -5,9 +5,12 @@ use std::sync::Arc;
 use lodestep_core::rules::standing::Status;
 use lodestep_core::{RunId, RunKey};
 
-use super::script::{Held, RELEASE, begin, key, start_of};
-use super::{Checked, Subject, ensure_equal};
+use super::script::{Held, RELEASE, begin, key, labelled, start_of};
+use super::{Checked, Subject, ensure, ensure_equal};
 use crate::store::{Filter, RunRow};
+
+/// A label: name and value.
+type Pair = (&'static str, &'static str);
 
 fn ids(rows: &[RunRow]) -> Vec<&str> {
     rows.iter().map(|row| row.run.key.run.as_str()).collect()
@@ -43,7 +46,8 @@ pub(super) async fn a_listing_shows_only_what_its_filter_names(subject: Arc<dyn 
     let draft = ended.end()?;
     ended.commit(draft, RELEASE).await?;
     let list = async |statuses: &[Status], agent: Option<&str>, limit: Option<usize>| {
-        let filter = Filter { statuses: statuses.to_vec(), agent: agent.map(str::to_owned), limit };
+        let filter =
+            Filter { statuses: statuses.to_vec(), agent: agent.map(str::to_owned), limit, ..Filter::default() };
         let rows = store.list("default", &filter).await?;
         Ok::<_, super::Failed>(rows.iter().map(|row| row.run.key.run.to_string()).collect::<Vec<_>>())
     };
@@ -58,6 +62,52 @@ pub(super) async fn a_listing_shows_only_what_its_filter_names(subject: Arc<dyn 
     ensure_equal!(list(&[Status::Ready], Some("b"), None).await?, ["r4"]);
     ensure_equal!(list(&[Status::Failed], Some("b"), None).await?, [""; 0]);
     ensure_equal!(ids(&store.list("theirs", &Filter::default()).await?), ["x"]);
+    Ok(())
+}
+
+pub(super) async fn a_listing_goes_by_labels_and_by_when_a_run_began(subject: Arc<dyn Subject>) -> Checked {
+    let store = subject.store();
+    let runs: [(&str, &str, &[Pair]); 5] = [
+        ("r1", "a", &[("team", "billing"), ("month", "11")]),
+        ("r2", "b", &[("team", "billing")]),
+        ("r3", "a", &[("team", "billing = 2")]),
+        ("r4", "a", &[("month", "11")]),
+        ("r5", "b", &[]),
+    ];
+    let mut began = Vec::new();
+    for (id, agent, labels) in runs {
+        subject.clock().advance_ms(7_200_000);
+        began.push(store.now());
+        store.start(labelled(&*store, key(id)?, agent, labels)?).await?;
+    }
+    let worker = store.enlist().await?;
+    Held::take(&store, "r2", worker).await?.ask(RELEASE).await?;
+    let labels = |names: &[(&str, &str)]| {
+        names.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect::<Vec<_>>()
+    };
+    let list = async |filter: Filter| {
+        let rows = subject.reopen().list("default", &filter).await?;
+        ensure_equal!(store.count("default", &filter, 9).await?, rows.len());
+        ensure_equal!(store.count("default", &filter, 1).await?, rows.len().min(2));
+        for row in &rows {
+            let (_, _, given) = runs.iter().find(|(id, ..)| *id == row.run.key.run.as_str()).ok_or("it was started")?;
+            ensure_equal!(row.labels.clone().into_iter().collect::<Vec<_>>().len(), given.len());
+            ensure!(given.iter().all(|(name, value)| row.labels[*name] == *value), "{row:?} has its labels");
+        }
+        Ok::<_, super::Failed>(rows.iter().map(|row| row.run.key.run.to_string()).collect::<Vec<_>>())
+    };
+    let by = |names: &[(&str, &str)]| Filter { labels: labels(names), ..Filter::default() };
+    ensure_equal!(list(by(&[("team", "billing")])).await?, ["r2", "r1"]);
+    ensure_equal!(list(by(&[("team", "billing"), ("month", "11")])).await?, ["r1"]);
+    ensure_equal!(list(by(&[("month", "11"), ("team", "billing")])).await?, ["r1"]);
+    ensure_equal!(list(by(&[("team", "billing = 2")])).await?, ["r3"]);
+    ensure_equal!(list(by(&[("team", "")])).await?, [""; 0]);
+    ensure_equal!(list(Filter { agent: Some("a".to_owned()), ..by(&[("month", "11")]) }).await?, ["r4", "r1"]);
+    ensure_equal!(list(Filter { statuses: vec![Status::Waiting], ..by(&[("team", "billing")]) }).await?, ["r2"]);
+    ensure_equal!(list(Filter { statuses: vec![Status::Ready], ..Filter::default() }).await?.len(), 4);
+    ensure_equal!(list(Filter { since: Some(began[2]), ..Filter::default() }).await?, ["r5", "r4", "r3"]);
+    ensure_equal!(list(Filter { since: Some(began[3]), ..by(&[("month", "11")]) }).await?, ["r4"]);
+    ensure_equal!(list(Filter { since: Some(began[4].plus_ms(1)), ..Filter::default() }).await?, [""; 0]);
     Ok(())
 }
 

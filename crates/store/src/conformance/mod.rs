@@ -4,7 +4,8 @@
 //! case fails with a sentence; it uses no test framework, so that it can run in any.
 //!
 //! - `script`: small valid runs.
-//! - `start`, `commit`, `tables`, `beside`, `dedupe`, `lease`, `death`, `inbox`, `verdict`, `value`, `listing`, `hint`:
+//! - `start`, `commit`, `tables`, `beside`, `dedupe`, `lease`, `death`, `inbox`, `verdict`, `words`, `value`, `listing`,
+//!   `hint`:
 //!   the cases.
 
 mod beside;
@@ -20,6 +21,7 @@ mod start;
 mod tables;
 mod value;
 mod verdict;
+mod words;
 
 use std::fmt;
 use std::future::Future;
@@ -67,6 +69,12 @@ impl std::error::Error for Failed {}
 impl From<Error> for Failed {
     fn from(error: Error) -> Self {
         Self(error.to_string())
+    }
+}
+
+impl From<&str> for Failed {
+    fn from(what: &str) -> Self {
+        Self(what.to_owned())
     }
 }
 
@@ -190,6 +198,12 @@ pub fn cases() -> Vec<Case> {
             of_eight_parallel_approvals_one_counts,
             approve_against_deny_has_one_winner,
             a_message_is_judged_with_those_unread_before_it;
+        words:
+            no_intent_is_stored_while_a_pause_is_unread,
+            of_ten_deliveries_under_one_id_one_counts,
+            a_signal_makes_a_waiting_run_due,
+            an_approval_that_lapsed_is_an_open_request_again,
+            a_call_that_waited_for_a_quota_asks_when_it_is_granted;
         value:
             values_of_every_size_come_back,
             a_value_is_durable_before_a_transition_names_it,
@@ -198,6 +212,7 @@ pub fn cases() -> Vec<Case> {
         listing:
             runs_are_listed_newest_first,
             a_listing_shows_only_what_its_filter_names,
+            a_listing_goes_by_labels_and_by_when_a_run_began,
             a_run_is_found_by_the_end_of_its_id,
             requests_are_found_by_the_start_of_their_name;
         hint:

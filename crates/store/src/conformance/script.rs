@@ -13,7 +13,7 @@ use lodestep_core::quota::Amounts;
 use lodestep_core::rules::inbox::{Message, Word, read};
 use lodestep_core::rules::standing::standing;
 use lodestep_core::value::Values;
-use lodestep_core::{Checkpoint, Digest, Draft, Ordinal, Result, RunId, RunKey};
+use lodestep_core::{Checkpoint, Digest, Draft, Labels, Ordinal, Result, RunId, RunKey};
 
 use super::{Failed, ensure};
 use crate::store::{Claim, Commit, Committed, StartRun, Started, Store, Want, WorkerId};
@@ -25,6 +25,16 @@ pub(super) fn key(id: &str) -> Result<RunKey> {
 
 /// A start of agent `agent` with these inputs.
 pub(super) fn start_of(store: &dyn Store, key: RunKey, agent: &str, inputs: &str) -> Result<StartRun> {
+    start_with(store, key, agent, inputs, None)
+}
+
+/// A start with these labels.
+pub(super) fn labelled(store: &dyn Store, key: RunKey, agent: &str, labels: &[(&str, &str)]) -> Result<StartRun> {
+    let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    start_with(store, key, agent, "{}", Some(labels.collect::<Labels>()).filter(|labels| !labels.is_empty()))
+}
+
+fn start_with(store: &dyn Store, key: RunKey, agent: &str, inputs: &str, labels: Option<Labels>) -> Result<StartRun> {
     let mut values = Values::new();
     let started = RunStarted {
         namespace: key.namespace.clone(),
@@ -33,8 +43,9 @@ pub(super) fn start_of(store: &dyn Store, key: RunKey, agent: &str, inputs: &str
         definition: values.put(format!("the definition of {agent}")),
         inputs: values.put(inputs),
         limits: Limits::default(),
-        quota: QuotaLimits::default(),
+        quota: QuotaLimits { model_calls: Some(1_000), ..QuotaLimits::default() },
         milestones: Vec::new(),
+        labels,
     };
     Ok(StartRun {
         key,
@@ -102,7 +113,7 @@ impl Held {
             run: self.claim.run.clone(),
             epoch: self.claim.epoch,
             standing: standing(&transition.checkpoint),
-            transition,
+            transition: Arc::new(transition),
             transcript: None,
             snapshot: how.snapshot,
             release: how.release,

@@ -1,12 +1,14 @@
 //! Starts and transitions.
 
+use std::sync::Arc;
+
 use lodestep_core::rules::standing::standing;
 use lodestep_core::{Result, Timestamp, Transition};
 
 use super::state::{Run, State};
 use crate::refusals;
 use crate::retention::superfluous;
-use crate::rows::{Head, Rows, Tables};
+use crate::rows::{Head, Rows, Tables, labels_of};
 use crate::store::{Commit, Committed, JournalRow, RunRef, RunRow, StartRun, Started};
 
 impl State {
@@ -79,7 +81,7 @@ impl State {
             run.let_go(commit.standing.due, now);
         }
         let committed = Committed { inbox: run.row.inbox };
-        self.append(&commit.run, commit.transition, commit.transcript, commit.snapshot)?;
+        self.append(&commit.run, Arc::unwrap_or_clone(commit.transition), commit.transcript, commit.snapshot)?;
         Ok(committed)
     }
 
@@ -94,7 +96,12 @@ impl State {
         let rows = Rows::of(&transition.events, &transition.checkpoint);
         let values = self.inline(transition.values);
         let seq = transition.checkpoint.seq;
-        self.asked.extend(rows.opened.iter().map(|(name, _)| (run_ref.number, *name)));
+        for (name, _) in &rows.opened {
+            let asked = (run_ref.number, *name);
+            if !self.asked.contains(&asked) {
+                self.asked.push(asked);
+            }
+        }
         let run = self.run_mut(run_ref)?;
         run.journal.push(JournalRow { seq, envelope: transition.envelope, values: Some(values), transcript });
         run.tables.take_in(rows);
@@ -116,6 +123,7 @@ fn first_row(start: &StartRun, run: RunRef, now: Timestamp) -> RunRow {
         agent: start.agent.clone(),
         definition: start.definition,
         inputs: start.inputs,
+        labels: labels_of(&start.transition),
         status: head.status,
         why: head.why,
         due: Some(now),

@@ -124,6 +124,10 @@ impl Store for MemoryStore {
         None
     }
 
+    fn own_paths(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
     fn start(&self, start: StartRun) -> StoreFuture<'_, Started> {
         self.change(|state| state.start(start, self.now()))
     }
@@ -173,6 +177,11 @@ impl Store for MemoryStore {
 
     fn list<'a>(&'a self, namespace: &'a str, filter: &'a Filter) -> StoreFuture<'a, Vec<RunRow>> {
         self.later(move |state| Ok(state.list(namespace, filter)))
+    }
+
+    fn count<'a>(&'a self, namespace: &'a str, filter: &'a Filter, most: usize) -> StoreFuture<'a, usize> {
+        let all = Filter { limit: Some(most.saturating_add(1)), ..filter.clone() };
+        self.later(move |state| Ok(state.list(namespace, &all).len()))
     }
 
     fn find<'a>(&'a self, namespace: &'a str, id_end: &'a str, limit: usize) -> StoreFuture<'a, Vec<RunRow>> {

@@ -45,11 +45,7 @@ impl State {
     }
 
     pub(super) fn list(&self, namespace: &str, filter: &Filter) -> Vec<RunRow> {
-        let shown = |row: &RunRow| {
-            row.run.key.namespace == namespace
-                && (filter.statuses.is_empty() || filter.statuses.contains(&row.status))
-                && filter.agent.as_ref().is_none_or(|agent| *agent == row.agent)
-        };
+        let shown = |row: &RunRow| row.run.key.namespace == namespace && filter.takes(row);
         let newest_first = self.runs.iter().rev().map(|run| &run.row);
         newest_first.filter(|row| shown(row)).take(filter.limit.unwrap_or(usize::MAX)).cloned().collect()
     }

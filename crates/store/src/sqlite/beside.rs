@@ -26,11 +26,11 @@ pub(super) fn beside(db: &Connection, run: &RunRef) -> Done<Beside> {
     let Some(row) = rows.next()? else { return Err(refusals::not_found(&run.key).into()) };
     Ok(Beside {
         row: run_row(row)?,
-        found_as: from_end(&row.get::<_, String>(19)?),
-        listed_in: row.get(20)?,
-        inbox_read: unsigned(row, 21)?,
-        cancel_at: row.get::<_, Option<i64>>(22)?.map(i64::unsigned_abs),
-        holder_is_known: row.get(23)?,
+        found_as: from_end(&row.get::<_, String>(20)?),
+        listed_in: row.get(21)?,
+        inbox_read: unsigned(row, 22)?,
+        cancel_at: row.get::<_, Option<i64>>(23)?.map(i64::unsigned_abs),
+        holder_is_known: row.get(24)?,
         tables: Tables {
             effects: effects(db, run, None)?,
             artifacts: artifacts(db, run)?,
@@ -53,7 +53,9 @@ pub(super) fn audit(db: &Connection) -> Done<Audit> {
     while let Some(row) = rows.next()? {
         audit_run(&mut audit, row)?;
     }
-    for table in ["head", "journal", "snapshot", "message", "request", "effect", "artifact", "dedupe", "dedupe_wait"] {
+    for table in
+        ["head", "journal", "snapshot", "message", "request", "effect", "artifact", "label", "dedupe", "dedupe_wait"]
+    {
         let orphans = format!("SELECT DISTINCT run FROM {table} WHERE run NOT IN (SELECT number FROM run)");
         let mut statement = db.prepare(&orphans)?;
         for number in statement.query_map([], |row| row.get::<_, i64>(0))? {

@@ -1,33 +1,40 @@
-//! Listings: runs by status, agent or the end of an id; requests by name.
+//! Listings: runs by status, agent, label or the end of an id; requests by name.
 //!
-//! Each goes by an index, and stops at its limit. A filter by agent and status takes whichever of the two names fewer
-//! runs, as far as a short look tells.
+//! Each goes by an index, and stops at its limit. A filter by several takes the one that names few runs, as far as a
+//! short look tells.
 
 use std::sync::Arc;
 
 use lodestep_core::rules::standing::Status;
 use lodestep_core::{Digest, Ordinal, RunId, RunKey};
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
 
 use super::failure::Done;
 use super::row::{at_most, digest, find_run, from_end, run_columns, run_id, run_row};
 use crate::store::{Filter, RequestRow, RunRef, RunRow};
 
-/// An agent of so many runs or more is looked for among the statuses instead.
+/// An agent or a label of so many runs or more is looked for among the statuses instead.
 const MANY_RUNS: i64 = 2_000;
+
+/// Numbers follow the order of starts; the clocks behind their times may differ by so much, in milliseconds.
+const CLOCKS_DIFFER_MS: u64 = 3_600_000;
 
 /// Runs, newest first.
 pub(super) fn list(db: &Connection, namespace: &str, filter: &Filter) -> Done<Vec<RunRow>> {
     let limit = filter.limit.unwrap_or(usize::MAX);
-    if let Some(agent) = &filter.agent
-        && (filter.statuses.is_empty() || is_rare(db, namespace, agent)?)
+    if let Some((name, value)) = filter.labels.first()
+        && (filter.statuses.is_empty() || is_rare(db, LABELLED, &[&namespace, name, value])?)
     {
-        return by_agent(db, namespace, agent, &filter.statuses, limit);
+        return taken(db, BY_LABEL, &[&namespace, name, value], filter, limit);
     }
-    let statuses = if filter.statuses.is_empty() { &Status::ALL[..] } else { &filter.statuses };
+    if let Some(agent) = &filter.agent
+        && (filter.statuses.is_empty() || is_rare(db, OF_AGENT, &[&namespace, agent])?)
+    {
+        return taken(db, BY_AGENT, &[&namespace, agent], filter, limit);
+    }
     let mut rows = Vec::new();
-    for status in statuses {
-        rows.extend(by_status(db, namespace, *status, filter.agent.as_deref(), limit)?);
+    for status in statuses(filter) {
+        rows.extend(taken(db, BY_STATUS, &[&namespace, &status.to_number()], filter, limit)?);
     }
     rows.sort_by_key(|row| std::cmp::Reverse(row.run.number));
     // A status that was named twice.
@@ -36,44 +43,81 @@ pub(super) fn list(db: &Connection, namespace: &str, filter: &Filter) -> Done<Ve
     Ok(rows)
 }
 
-fn is_rare(db: &Connection, namespace: &str, agent: &str) -> Done<bool> {
-    let count: i64 = db
-        .prepare_cached("SELECT count(*) FROM (SELECT 1 FROM run WHERE namespace = ? AND agent = ? LIMIT ?)")?
-        .query_row(params![namespace, agent, MANY_RUNS], |row| row.get(0))?;
+/// How many runs a filter shows; counting ends behind `most`.
+pub(super) fn count(db: &Connection, namespace: &str, filter: &Filter, most: usize) -> Done<usize> {
+    let behind = most.saturating_add(1);
+    if filter.agent.is_some() || !filter.labels.is_empty() || filter.since.is_some() {
+        return Ok(list(db, namespace, &Filter { limit: Some(behind), ..filter.clone() })?.len());
+    }
+    let mut statuses = statuses(filter).to_vec();
+    statuses.sort_unstable();
+    statuses.dedup();
+    let mut found = 0;
+    for status in statuses {
+        let rows: i64 = db
+            .prepare_cached(
+                "SELECT count(*) FROM
+                 (SELECT 1 FROM head INDEXED BY head_by_status WHERE namespace = ? AND status = ? LIMIT ?)",
+            )?
+            .query_row(params![namespace, status.to_number(), at_most(behind)], |row| row.get(0))?;
+        found += usize::try_from(rows).unwrap_or(behind);
+    }
+    Ok(found.min(behind))
+}
+
+fn statuses(filter: &Filter) -> &[Status] {
+    if filter.statuses.is_empty() { &Status::ALL } else { &filter.statuses }
+}
+
+const OF_AGENT: &str = "SELECT count(*) FROM (SELECT 1 FROM run WHERE namespace = ? AND agent = ? LIMIT ?)";
+
+const LABELLED: &str =
+    "SELECT count(*) FROM (SELECT 1 FROM label WHERE namespace = ? AND name = ? AND value = ? LIMIT ?)";
+
+fn is_rare(db: &Connection, counting: &str, wanted: &[&dyn ToSql]) -> Done<bool> {
+    let wanted = params_from_iter(wanted.iter().copied().chain([&MANY_RUNS as &dyn ToSql]));
+    let count: i64 = db.prepare_cached(counting)?.query_row(wanted, |row| row.get(0))?;
     Ok(count < MANY_RUNS)
 }
 
-fn by_agent(db: &Connection, namespace: &str, agent: &str, statuses: &[Status], limit: usize) -> Done<Vec<RunRow>> {
-    let mut statement = db.prepare_cached(concat!(
-        "SELECT ",
-        run_columns!(),
-        " FROM run INDEXED BY run_by_agent JOIN head ON head.run = run.number
-         WHERE run.namespace = ? AND run.agent = ? ORDER BY run.number DESC"
-    ))?;
-    let mut rows = statement.query(params![namespace, agent])?;
+const BY_LABEL: &str = concat!(
+    "SELECT ",
+    run_columns!(),
+    " FROM label CROSS JOIN run ON run.number = label.run CROSS JOIN head ON head.run = run.number
+     WHERE label.namespace = ? AND label.name = ? AND label.value = ? ORDER BY label.run DESC"
+);
+
+const BY_AGENT: &str = concat!(
+    "SELECT ",
+    run_columns!(),
+    " FROM run INDEXED BY run_by_agent JOIN head ON head.run = run.number
+     WHERE run.namespace = ? AND run.agent = ? ORDER BY run.number DESC"
+);
+
+const BY_STATUS: &str = concat!(
+    "SELECT ",
+    run_columns!(),
+    " FROM head INDEXED BY head_by_status CROSS JOIN run ON run.number = head.run
+     WHERE head.namespace = ? AND head.status = ? ORDER BY head.run DESC"
+);
+
+/// Of the runs that an index names, newest first, those that the filter takes; looks no further than it has to.
+fn taken(db: &Connection, by: &str, wanted: &[&dyn ToSql], filter: &Filter, limit: usize) -> Done<Vec<RunRow>> {
+    let mut statement = db.prepare_cached(by)?;
+    let mut rows = statement.query(wanted)?;
     let mut runs = Vec::new();
     while runs.len() < limit
         && let Some(row) = rows.next()?
     {
         let row = run_row(row)?;
-        if statuses.is_empty() || statuses.contains(&row.status) {
+        if filter.since.is_some_and(|since| row.started_at.plus_ms(CLOCKS_DIFFER_MS) < since) {
+            break;
+        }
+        if filter.takes(&row) {
             runs.push(row);
         }
     }
     Ok(runs)
-}
-
-fn by_status(db: &Connection, namespace: &str, status: Status, agent: Option<&str>, limit: usize) -> Done<Vec<RunRow>> {
-    let mut statement = db.prepare_cached(concat!(
-        "SELECT ",
-        run_columns!(),
-        " FROM head INDEXED BY head_by_status CROSS JOIN run ON run.number = head.run
-         WHERE head.namespace = ?1 AND head.status = ?2 AND (?3 IS NULL OR run.agent = ?3)
-         ORDER BY head.run DESC LIMIT ?4"
-    ))?;
-    let wanted = params![namespace, status.to_number(), agent, at_most(limit)];
-    let rows = statement.query_map(wanted, |row| Ok(run_row(row)))?;
-    rows.map(|row| row?).collect()
 }
 
 /// The runs whose id ends so; a whole id finds just that one.

@@ -4,12 +4,12 @@
 //! worker lives. Reads and writes happen on the caller's thread where that is possible, and take as long as the disk
 //! takes for one sync; no lock is held across an await.
 //!
-//! - `place`, `open`, `open_to_read`, `settings`, `migrate`: getting at a store.
+//! - `owner`, `place`, `open`, `open_to_read`, `settings`, `migrate`: getting at a store.
 //! - `writer`, `transact`, `log`: the one writing connection, its transactions, its write-ahead log.
 //! - `readers`: reading connections.
 //! - `start`, `commit`, `snapshot`, `inbox`: what is written.
 //! - `worker`, `lease`: who may advance a run.
-//! - `load`, `list`, `value`, `beside`: what is read; `integrity`: whether it can be.
+//! - `load`, `list`, `label`, `value`, `beside`: what is read; `integrity`: whether it can be.
 //! - `witness`: was the file put back to an older copy?
 //! - `watch`: hints from other processes.
 //! - `row`, `pack`, `failure`: columns, packed columns, errors.
@@ -20,6 +20,7 @@ mod dedupe;
 mod failure;
 mod inbox;
 mod integrity;
+mod label;
 mod lease;
 mod list;
 mod load;
@@ -27,6 +28,7 @@ mod log;
 mod migrate;
 mod open;
 mod open_to_read;
+mod owner;
 mod pack;
 mod place;
 mod readers;
@@ -61,6 +63,7 @@ use failure::Done;
 use inbox::Outgoing;
 use lease::Claiming;
 use log::{Cleaner, Log};
+pub use owner::STORE_FOLDER;
 use place::Place;
 use readers::Readers;
 pub use settings::APPLICATION_ID;
@@ -75,6 +78,7 @@ use writer::Writer;
 /// A store in one SQLite file.
 pub struct SqliteStore {
     path: PathBuf,
+    own_paths: Vec<PathBuf>,
     clock: Arc<dyn Clock>,
     changes: Changes,
     reader: Reader,
@@ -113,6 +117,7 @@ impl SqliteStore {
             _cleaner: Some(Cleaner::start(&path, Arc::clone(&log))?),
             writer: Writer::start(db, path.clone(), patience, log)?,
             path,
+            own_paths: owner::own_paths(&place),
             clock,
             changes,
             workers,
@@ -144,6 +149,7 @@ impl SqliteStore {
             _cleaner: None,
             writer: Writer::start(opened.db, path.clone(), Patience::default(), log)?,
             path,
+            own_paths: owner::own_paths(&place),
             clock,
             changes,
             workers,
@@ -241,7 +247,7 @@ impl SqliteStore {
         let mut refused = Vec::new();
         let mut acts = Vec::with_capacity(batch.len());
         for (place, mut commit) in batch.into_iter().enumerate() {
-            if let Err(error) = self.values.take_large(&mut commit.transition) {
+            if let Err(error) = self.values.take_large_shared(&mut commit.transition) {
                 refused.push((place, error));
                 continue;
             }
@@ -310,6 +316,10 @@ impl Store for SqliteStore {
         Some(self.workers.tools_file(&worker.0))
     }
 
+    fn own_paths(&self) -> Vec<PathBuf> {
+        self.own_paths.clone()
+    }
+
     fn start(&self, mut start: StartRun) -> StoreFuture<'_, Started> {
         Box::pin(async move {
             refusals::check_start(&start)?;
@@ -364,6 +374,10 @@ impl Store for SqliteStore {
 
     fn list<'a>(&'a self, namespace: &'a str, filter: &'a Filter) -> StoreFuture<'a, Vec<RunRow>> {
         self.read_one_moment(move |db| list::list(db, namespace, filter))
+    }
+
+    fn count<'a>(&'a self, namespace: &'a str, filter: &'a Filter, most: usize) -> StoreFuture<'a, usize> {
+        self.read_one_moment(move |db| list::count(db, namespace, filter, most))
     }
 
     fn find<'a>(&'a self, namespace: &'a str, id_end: &'a str, limit: usize) -> StoreFuture<'a, Vec<RunRow>> {

@@ -9,6 +9,7 @@ use lodestep_core::{Error, Result};
 use rustix::fs::{Access, access};
 
 use super::failure::unavailable;
+use super::owner;
 
 /// A store's paths, free of links.
 #[derive(Clone, Debug)]
@@ -33,6 +34,7 @@ impl Place {
         for folder in [place.files.clone(), place.values(), place.workers()] {
             make_folder(&folder).map_err(|error| unusable(&folder, &error))?;
         }
+        owner::narrow(&place).map_err(|error| unusable(&place.database, &error))?;
         Ok(place)
     }
 
@@ -174,6 +176,41 @@ mod tests {
             let mode = fs::metadata(&folder).expect("there").permissions().mode();
             assert_eq!(mode & 0o777, 0o700, "{}", folder.display());
         }
+    }
+
+    #[test]
+    fn what_was_widened_is_narrowed_and_what_is_not_the_store_s_stays() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        let widen = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("set");
+        let own = Place::prepare(&temp.path().join(".lodestep/store.db")).expect("prepared");
+        let shared = Place::prepare(&temp.path().join("shared/store.db")).expect("prepared");
+        for place in [&own, &shared] {
+            let folder = place.database.parent().expect("a folder");
+            let log = folder.join("store.db-wal");
+            fs::write(&place.database, "").expect("written");
+            fs::write(&log, "").expect("written");
+            let all = [folder, &place.files, &place.values(), &place.workers()];
+            all.iter().for_each(|folder| widen(folder, 0o755));
+            widen(&place.database, 0o666);
+            widen(&log, 0o644);
+            Place::prepare(&place.database).expect("prepared again");
+            assert_eq!(all[1..].iter().map(|folder| mode(folder)).collect::<Vec<_>>(), [0o700; 3]);
+            assert_eq!([mode(&place.database), mode(&log)], [0o600; 2]);
+        }
+        assert_eq!(mode(own.database.parent().expect("a folder")), 0o700);
+        assert_eq!(mode(shared.database.parent().expect("a folder")), 0o755);
+    }
+
+    #[test]
+    fn a_folder_named_for_the_store_is_kept_whole_and_another_for_the_store_s_files() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let real = fs::canonicalize(temp.path()).expect("a path");
+        let own = Place::prepare(&temp.path().join(".lodestep/store.db")).expect("prepared");
+        assert_eq!(owner::own_paths(&own), [real.join(".lodestep")]);
+        let shared = Place::prepare(&temp.path().join("store.db")).expect("prepared");
+        let names = ["-files", "", "-wal", "-shm", "-journal"].map(|end| real.join(format!("store.db{end}")));
+        assert_eq!(owner::own_paths(&shared), names);
     }
 
     #[test]

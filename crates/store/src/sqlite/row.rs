@@ -7,6 +7,7 @@ use lodestep_core::{Digest, Error, RunId, RunKey, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
 use super::failure::Done;
+use super::label;
 use crate::refusals;
 use crate::store::{Hold, RunRef, RunRow, WorkerId};
 
@@ -15,7 +16,7 @@ macro_rules! run_columns {
     () => {
         "run.number, run.namespace, run.id, run.agent, run.definition, run.inputs, run.started_at, \
          head.status, head.why, head.due_at, head.holder, head.seq, head.digest, head.epoch, head.crashes, \
-         head.updated_at, head.inbox, head.rewound, head.undecodable"
+         head.updated_at, head.inbox, head.rewound, head.undecodable, run.labels"
     };
 }
 pub(super) use run_columns;
@@ -45,6 +46,7 @@ pub(super) fn run_row(row: &Row<'_>) -> Done<RunRow> {
             (true, false) => Some(Hold::Rewound),
             (false, false) => None,
         },
+        labels: label::from_text(&row.get::<_, String>(19)?),
     })
 }
 

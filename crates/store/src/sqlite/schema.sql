@@ -11,11 +11,21 @@ CREATE TABLE run (
     agent TEXT NOT NULL,
     definition BLOB NOT NULL,
     inputs BLOB NOT NULL,
-    started_at INTEGER NOT NULL
+    started_at INTEGER NOT NULL,
+    labels TEXT NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX run_by_id ON run (namespace, id_from_end);
 CREATE INDEX run_by_agent ON run (namespace, agent);
 CREATE INDEX run_by_inputs ON run (inputs);
+
+-- What runs are found by. A run's own row has them too, name=value, a line each: a listing reads them there.
+CREATE TABLE label (
+    namespace TEXT NOT NULL,
+    name TEXT NOT NULL,
+    value TEXT NOT NULL,
+    run INTEGER NOT NULL,
+    PRIMARY KEY (namespace, name, value, run)
+) STRICT, WITHOUT ROWID;
 
 -- Where a run stands. A plain step changes no column that an index names.
 -- rewound: the store was put back to an older copy, and the run's journal does not say so yet.
@@ -122,7 +132,6 @@ CREATE TABLE worker (
 
 -- Which store this is, and how often it was put back to an older copy. A witness beside the file knows both, and how
 -- far the journal had come: `witness.rs`.
--- The schema's text fills one page; comments within a table count.
 CREATE TABLE store (name TEXT NOT NULL, timeline INTEGER NOT NULL) STRICT;
 INSERT INTO store (name, timeline) VALUES (lower(hex(randomblob(16))), 1);
 

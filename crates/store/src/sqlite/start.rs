@@ -2,20 +2,22 @@
 
 use std::sync::Arc;
 
-use lodestep_core::Timestamp;
 use lodestep_core::rules::standing::{Status, standing};
+use lodestep_core::{Labels, Timestamp};
 use rusqlite::{Connection, params};
 
 use super::commit::RowsOf;
 use super::failure::Done;
+use super::label;
 use super::row::{find_run, from_end, run_columns, run_row, signed};
 use crate::refusals;
-use crate::rows::Head;
+use crate::rows::{Head, labels_of};
 use crate::store::{RunRef, RunRow, StartRun, Started};
 
 /// A start, encoded before the connection is taken.
 pub(super) struct PreparedStart {
     start: StartRun,
+    labels: Labels,
     rows: RowsOf,
 }
 
@@ -23,7 +25,7 @@ impl PreparedStart {
     /// Encodes; its transition's values are all short enough for its row.
     pub(super) fn new(start: StartRun) -> Self {
         let rows = RowsOf::encode(&start.transition, None, false);
-        Self { start, rows }
+        Self { labels: labels_of(&start.transition), start, rows }
     }
 
     pub(super) fn apply(&self, db: &Connection, now: Timestamp) -> Done<Started> {
@@ -50,8 +52,8 @@ impl PreparedStart {
         let start = &self.start;
         let id = start.key.run.as_str();
         db.prepare_cached(
-            "INSERT INTO run (namespace, id, id_from_end, agent, definition, inputs, started_at)
-             VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO run (namespace, id, id_from_end, agent, definition, inputs, started_at, labels)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         )?
         .execute(params![
             start.key.namespace,
@@ -61,8 +63,11 @@ impl PreparedStart {
             start.definition.as_bytes(),
             start.inputs.as_bytes(),
             start.transition.checkpoint.started_at.as_micros(),
+            label::to_text(&self.labels),
         ])?;
-        Ok(RunRef { key: Arc::new(start.key.clone()), number: db.last_insert_rowid() })
+        let run = RunRef { key: Arc::new(start.key.clone()), number: db.last_insert_rowid() };
+        label::insert(db, &run, &self.labels)?;
+        Ok(run)
     }
 
     fn insert_head(&self, db: &Connection, run: &RunRef, now: Timestamp) -> Done<()> {

@@ -8,6 +8,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lodestep_core::context::Blobs;
@@ -37,6 +38,14 @@ impl ValueFiles {
         let value = ValueRef::of(bytes);
         let path = self.path(&value.digest);
         self.write(&path, bytes).map(|()| value).map_err(|error| unwritable(&path, &error))
+    }
+
+    /// The same for a transition that its writer keeps: it is copied only when there is something to move.
+    pub(super) fn take_large_shared(&self, transition: &mut Arc<Transition>) -> Result<()> {
+        match transition.values.iter().any(|bytes| bytes.len() > INLINE_VALUE_BYTES) {
+            true => self.take_large(Arc::make_mut(transition)),
+            false => Ok(()),
+        }
     }
 
     /// Moves what is too large for a transition's row into files, unless it is there already.

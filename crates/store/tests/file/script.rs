@@ -27,6 +27,7 @@ pub async fn start(store: &dyn Store, id: &str) -> RunKey {
         limits: Limits::default(),
         quota: QuotaLimits::default(),
         milestones: Vec::new(),
+        labels: None,
     };
     let start = StartRun {
         key: key.clone(),
@@ -75,7 +76,7 @@ impl Run {
             run: self.claim.run.clone(),
             epoch: self.claim.epoch,
             standing: standing(&transition.checkpoint),
-            transition,
+            transition: Arc::new(transition),
             transcript: None,
             snapshot: false,
             release: false,

@@ -12,10 +12,10 @@ use crate::ids::Ordinal;
 /// The most bytes of a milestone's title.
 const TITLE_BYTES: usize = 500;
 
-/// Pushes what the act does and its outcome. Asking and finishing wait at their gates instead.
+/// Pushes what the act does and its outcome. Asking, waiting and finishing wait at their gates instead.
 pub(super) fn act(draft: &mut Draft, ordinal: Ordinal, act: StateAct, arguments: &Value) -> Result<()> {
     let done = match act {
-        StateAct::Ask | StateAct::Finish => return Ok(()),
+        StateAct::Ask | StateAct::Finish | StateAct::WaitForSignal | StateAct::Wait => return Ok(()),
         StateAct::Note => note(draft, arguments)?,
         StateAct::Plan => plan(draft, arguments)?,
         StateAct::OpenArtifact => show(draft, arguments, true)?,

@@ -206,6 +206,8 @@ fn tools_keep_the_order_of_the_file_and_those_of_every_run_follow() {
         "artifact_close",
         "artifact_save",
         "artifact_search",
+        "wait",
+        "wait_for_signal",
     ];
     assert_eq!(names, expected);
     assert_eq!(tools[6..], state_tools());

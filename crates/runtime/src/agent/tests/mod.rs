@@ -2,6 +2,7 @@
 
 mod definitions;
 mod faults;
+mod http;
 mod inputs;
 mod schemas;
 mod tool_faults;

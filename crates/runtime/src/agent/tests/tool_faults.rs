@@ -8,14 +8,8 @@ fn tools_are_checked() {
         (
             "[tools.x]",
             &[
-                r#"1:8: [tools.x] doesn't say how it is performed | add `builtin = "documents"`, `builtin = "file"`, `command = ["sh", "tool.sh"]` or `sql = { database = "shop.db", statement = "…" }`"#,
+                r#"1:8: [tools.x] doesn't say how it is performed | add `builtin = "documents"`, `builtin = "file"`, `command = ["sh", "tool.sh"]`, `http = { method = "POST", url = "https://…" }` or `sql = { database = "shop.db", statement = "…" }`"#,
             ],
-        ),
-        (
-            r#"[tools.x]
-http = { url = "https://x" }
-input = { type = "object" }"#,
-            &["2:1: `http` is not supported by this version | take it out"],
         ),
         (
             r#"[tools.x]
@@ -94,7 +88,7 @@ root = ".""#,
         (
             r#"[tools]
 x = "sh""#,
-            &["2:1: `tools.x` is a text | write a table: [tools.NAME] with `builtin`, `command` or `sql`"],
+            &["2:1: `tools.x` is a text | write a table: [tools.NAME] with `builtin`, `command`, `http` or `sql`"],
         ),
     ]);
 }
@@ -159,7 +153,7 @@ input = { type = "object" }"#,
                 r#"3:1: [tools.x.sql] has no `statement` | add `statement = "SELECT …"`"#,
                 "3:9: `statment` is no key of [tools.x.sql] | did you mean `statement`?",
                 r#"4:1: `tools.x.class` can't be "keyed" | write one of checkable, read"#,
-                "5:1: `lookup` is no key of [tools.x] | the keys are sql, description, class, input, same_by, dedupe, timeout, attempts",
+                "5:1: `lookup` is no key of [tools.x] | the keys are sql, description, class, input, same_by, dedupe, output, timeout, attempts",
             ],
         ),
         (
@@ -345,7 +339,7 @@ properties = { a = { const = 9007199254740993 }, b = { default = nan }, c = { de
                 "6:22: `tools.x.input.properties.a.const`: 9007199254740993 can't be held exactly | stay within 2^53",
                 "6:56: `tools.x.input.properties.b.default`: nan is no number of JSON | write a finite number",
                 "6:79: `tools.x.input.properties.c.default` is a date | write the date in quotes; JSON has none",
-                r#"6:124: `${env:K}` can't stand here: its value would be pinned into the run's definition | only a tool's environment takes it: env = { K = "${env:K}" }"#,
+                r#"6:124: `${env:K}` can't stand here: its value would be pinned into the run's definition | a tool's environment takes it: env = { K = "${env:K}" }; so do url and headers of `http`"#,
             ],
         ),
     ];

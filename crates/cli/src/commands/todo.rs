@@ -1,0 +1,209 @@
+//! `todo`: what waits for people, a line each, with the command that settles it.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use lodestep::core::Result;
+use lodestep::core::checkpoint::{Action, ActionState};
+use lodestep::core::event::Request;
+use lodestep::core::ids::DEFAULT_NAMESPACE;
+use lodestep::core::rules::standing::Status;
+use lodestep::inspect::{self, Opened};
+use lodestep::store::{RequestRow, RunRow, Store};
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::people::{self, About};
+use crate::select::{MOST, Selection, Sieve};
+use crate::text::{line, short_id, visible};
+
+/// Something that a person has to say.
+pub struct Item {
+    /// In a few words: approval, question, in doubt, stopped, quarantined.
+    pub kind: &'static str,
+    /// The run.
+    pub run: RunRow,
+    /// The action, where it is about one.
+    pub action: Option<u32>,
+    /// The request, where there is one.
+    pub request: Option<lodestep::core::Digest>,
+    /// What it is about, in a line.
+    pub what: String,
+    /// The command that settles it.
+    pub command: String,
+    /// What else would.
+    pub or: &'static str,
+}
+
+/// Lists what waits for people.
+pub async fn todo(app: &App, selection: &Selection, limit: usize) -> Result<u8> {
+    let runtime = app.open_to_read()?;
+    let sieve = selection.sieve(runtime.store())?;
+    let (mut items, more) = items(app, runtime.store(), &sieve).await?;
+    let left_out = items.len().saturating_sub(limit);
+    items.truncate(limit);
+    if app.json {
+        app.print(&format!("{}\n", Value::Array(items.iter().map(as_json).collect())));
+    } else {
+        let lines: String = items.iter().map(in_a_line).collect();
+        app.print(if items.is_empty() { "nothing waits for you\n" } else { &lines });
+    }
+    if left_out > 0 || more {
+        let of = if left_out > 0 { format!("{left_out} more") } else { "there are more".to_owned() };
+        eprintln!("note: {of}; --limit shows more, and the filters of `ls` choose");
+    }
+    Ok(0)
+}
+
+/// What waits for people: doubts, what is stopped, then requests, the oldest first. True when there may be more.
+async fn items(app: &App, store: &dyn Store, sieve: &Sieve) -> Result<(Vec<Item>, bool)> {
+    let mut items = Vec::new();
+    let mut more = false;
+    for status in [Status::InDoubt, Status::Quarantined, Status::Stopped] {
+        let rows = store.list(DEFAULT_NAMESPACE, &sieve.filter(&[status], MOST)).await?;
+        more |= rows.len() == MOST;
+        for row in rows.into_iter().rev().filter(|row| sieve.takes(row)) {
+            items.extend(of_run(app, store, sieve, row).await);
+        }
+    }
+    let requests = store.open_requests(DEFAULT_NAMESPACE, MOST).await?;
+    more |= requests.len() == MOST;
+    items.extend(asked(app, store, sieve, &requests).await?);
+    Ok((items, more))
+}
+
+/// What a run in doubt, stopped or quarantined needs. One that can't be read still says that it is there.
+async fn of_run(app: &App, store: &dyn Store, sieve: &Sieve, row: RunRow) -> Vec<Item> {
+    let id = short_id(row.run.key.run.as_str(), &[]).to_owned();
+    let opened = inspect::open(store, &row.run.key).await;
+    let item = |kind, action: Option<u32>, what: String, command: String, or| Item {
+        kind,
+        run: row.clone(),
+        action,
+        request: None,
+        what,
+        command: app.command(&command),
+        or,
+    };
+    let mut items = Vec::new();
+    if opened.as_ref().is_ok_and(|opened| people::is_said(opened, About::Run)) {
+        return items;
+    }
+    for action in opened.iter().flat_map(doubtful).filter(|action| sieve.takes_tool(&action.tool)) {
+        let ordinal = action.ordinal.0;
+        let what = opened.as_ref().map(|opened| call(opened, action)).unwrap_or_default();
+        let command = format!("resolve {id} {ordinal} --happened");
+        items.push(item("in doubt", Some(ordinal), what, command, "or --retry, or --abandon"));
+    }
+    let calls = |opened: &Opened| opened.checkpoint.pending.values().any(|action| sieve.takes_tool(&action.tool));
+    let is_meant = sieve.takes_every_tool() || opened.as_ref().is_ok_and(calls);
+    let why = match &opened {
+        Ok(opened) => line(&format!("{}: {}", row.why, people::stopped_because(opened)), 120),
+        Err(error) => format!("{} [{}]", error.what(), error.code()),
+    };
+    match row.status {
+        Status::Stopped if is_meant => items.push(item("stopped", None, why, format!("resume {id}"), "or cancel")),
+        Status::Quarantined if is_meant => {
+            items.push(item("quarantined", None, why, format!("release {id}"), "or cancel"));
+        }
+        _ => {}
+    }
+    items
+}
+
+fn doubtful(opened: &Opened) -> Vec<&Action> {
+    let pending = opened.checkpoint.pending.values();
+    let doubtful = pending.filter(|action| matches!(action.state, ActionState::Doubt { .. }));
+    doubtful.filter(|action| !people::is_said(opened, About::Action(action.ordinal))).collect()
+}
+
+/// The open requests, as their runs know them.
+async fn asked(app: &App, store: &dyn Store, sieve: &Sieve, requests: &[RequestRow]) -> Result<Vec<Item>> {
+    let mut runs = Asking::of(store, sieve);
+    let mut items = Vec::new();
+    let short = people::short_names(requests);
+    for request in requests {
+        let Some((opened, action, open, approval)) = runs.asked(request).await else { continue };
+        if people::is_said(opened, About::Request(request.name)) {
+            continue;
+        }
+        let name = short.get(&request.name).cloned().unwrap_or_default();
+        let expires = open.expires_at.map(|at| format!(", expires {at}")).unwrap_or_default();
+        let (kind, command, or) = match approval {
+            true => ("approval", format!("approve {name}"), "or deny"),
+            false => ("question", format!("answer {name} …"), ""),
+        };
+        items.push(Item {
+            kind,
+            run: opened.row.clone(),
+            action: Some(action.ordinal.0),
+            request: Some(request.name),
+            what: format!("{}{expires}", call(opened, action)),
+            command: app.command(&command),
+            or,
+        });
+    }
+    Ok(items)
+}
+
+/// Runs with open requests, each read once.
+pub struct Asking<'a> {
+    store: &'a dyn Store,
+    sieve: &'a Sieve,
+    runs: BTreeMap<i64, Option<Opened>>,
+}
+
+impl<'a> Asking<'a> {
+    /// Of the runs that a sieve takes.
+    pub fn of(store: &'a dyn Store, sieve: &'a Sieve) -> Self {
+        Self { store, sieve, runs: BTreeMap::new() }
+    }
+
+    /// A request with its run and action; true for an approval. `None` when the sieve does not take it, its run can't be
+    /// read, or it is over by now.
+    pub async fn asked(&mut self, request: &RequestRow) -> Option<(&Opened, &Action, &Request, bool)> {
+        let opened = match self.runs.entry(request.run.number) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let opened = inspect::open(self.store, &request.run.key).await.ok();
+                new.insert(opened.filter(|opened| self.sieve.takes(&opened.row)))
+            }
+        };
+        let opened = opened.as_ref()?;
+        let open = people::open_requests(opened).into_iter().find(|(_, open, _)| open.name == request.name);
+        let (action, open, approval) = open.filter(|(action, ..)| self.sieve.takes_tool(&action.tool))?;
+        Some((opened, action, open, approval))
+    }
+}
+
+/// An action in a few words: a question's text, else the tool and its arguments.
+pub fn call(opened: &Opened, action: &Action) -> String {
+    let arguments = opened.json(&action.arguments);
+    if let Some(question) = arguments.get("question").and_then(Value::as_str) {
+        return line(question, 80);
+    }
+    let short = |value: &Value| match value.get("artifact").and_then(Value::as_str) {
+        Some(name) => name.to_owned(),
+        None => value.as_str().map_or_else(|| value.to_string(), str::to_owned),
+    };
+    let arguments = arguments.as_object().into_iter().flatten();
+    let arguments: Vec<String> = arguments.map(|(name, value)| format!("{name}={}", line(&short(value), 30))).collect();
+    line(&format!("{} {}", action.tool, arguments.join(" ")), 80).trim_end().to_owned()
+}
+
+fn in_a_line(item: &Item) -> String {
+    let id = short_id(item.run.run.key.run.as_str(), &[]);
+    let agent = line(&item.run.agent, 24);
+    let action = item.action.map(|action| format!(" action {action}")).unwrap_or_default();
+    let or = if item.or.is_empty() { String::new() } else { format!("  ({})", item.or) };
+    format!("{:<12} {id} {agent}{action}  {}  →  {}{or}\n", item.kind, visible(&item.what), item.command)
+}
+
+/// An item as JSON.
+pub fn as_json(item: &Item) -> Value {
+    json!({
+        "kind": item.kind, "run": item.run.run.key.run, "agent": item.run.agent, "labels": item.run.labels,
+        "action": item.action, "request": item.request, "what": item.what, "command": item.command,
+        "since": item.run.updated_at.to_string(),
+    })
+}

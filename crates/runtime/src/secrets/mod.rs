@@ -1,0 +1,100 @@
+//! Secrets: references in a definition, values only where an attempt is sent, and none in what is stored or printed.
+//!
+//! - [`environment`]: where the values come from.
+//! - [`scrub`]: values taken out of outputs before they are digested.
+//! - `spellings`: the ways in which a value may be written there.
+//! - `reply`: the same for a model's reply.
+
+pub mod environment;
+mod reply;
+pub mod scrub;
+mod spellings;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use lodestep_core::Definition;
+use lodestep_core::definition::ToolDefinition;
+use lodestep_core::reference::{Piece, pieces};
+
+pub use environment::Environment;
+pub(crate) use reply::scrub_reply;
+pub use scrub::{Removed, Scrubber};
+
+/// A shorter value is not looked for: it would be found in innocent text, and it is no secret for long.
+pub const LEAST_BYTES: usize = 8;
+
+/// The variables that a definition refers to, and what they hold here and now.
+#[derive(Default)]
+pub(crate) struct Secrets {
+    missing: BTreeSet<String>,
+    short: BTreeSet<String>,
+    /// Names with the values that are looked for, also with those that they had before.
+    values: BTreeSet<(String, String)>,
+    /// Finds the values.
+    pub scrubber: Scrubber,
+}
+
+impl Secrets {
+    /// Those of a definition's tools.
+    pub fn of(definition: &Definition, environment: &Environment) -> Self {
+        let mut secrets = Self::read(definition, environment);
+        secrets.scrubber = secrets.scrubber_of_values();
+        secrets
+    }
+
+    /// These, if nothing has changed; otherwise what is now, and what was: an old value may still be said.
+    pub fn renewed(self: &Arc<Self>, definition: &Definition, environment: &Environment) -> Arc<Self> {
+        let mut now = Self::read(definition, environment);
+        if now.values.is_subset(&self.values) {
+            return self.clone();
+        }
+        now.values.extend(self.values.iter().cloned());
+        now.scrubber = now.scrubber_of_values();
+        Arc::new(now)
+    }
+
+    fn read(definition: &Definition, environment: &Environment) -> Self {
+        let mut secrets = Self::default();
+        let texts = definition.tools.iter().flat_map(ToolDefinition::environment_texts);
+        for piece in texts.filter_map(|text| pieces(text).ok()).flatten() {
+            let Piece::Environment(name, default) = piece else { continue };
+            let value = environment.get(name);
+            match (value, default) {
+                (None, None) => secrets.missing.extend([name.to_owned()]),
+                // What the file itself holds is no secret.
+                (None, Some(_)) => {}
+                (Some(value), Some(default)) if value == default || value.len() < LEAST_BYTES => {}
+                (Some(value), None) if value.len() < LEAST_BYTES => secrets.short.extend([name.to_owned()]),
+                (Some(value), _) => secrets.values.extend([(name.to_owned(), value)]),
+            }
+        }
+        secrets
+    }
+
+    fn scrubber_of_values(&self) -> Scrubber {
+        Scrubber::new(self.values.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+    }
+
+    /// Why a run can't go on here, in words: a variable is not set, or its value is too short to be looked for.
+    pub fn unfit(&self) -> Option<String> {
+        let listed = |names: &BTreeSet<String>| names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let mut said = Vec::new();
+        if !self.missing.is_empty() {
+            said.push(format!("not set: {}", listed(&self.missing)));
+        }
+        if !self.short.is_empty() {
+            said.push(format!("shorter than {LEAST_BYTES} bytes: {}", listed(&self.short)));
+        }
+        (!said.is_empty()).then(|| format!("{}; set it where the worker runs, then resume", said.join("; ")))
+    }
+}
+
+/// The names among these whose values are set and too short to be kept out of what is stored.
+pub fn too_short<'a>(names: &'a [String], environment: &Environment) -> Vec<&'a str> {
+    let short = |name: &&str| environment.get(name).is_some_and(|value| value.len() < LEAST_BYTES);
+    names.iter().map(String::as_str).filter(short).collect()
+}
+
+#[cfg(test)]
+mod tests;
