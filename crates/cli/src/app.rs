@@ -172,7 +172,12 @@ pub fn exit_code(error: &Error) -> u8 {
     match error.code() {
         "run.unfinished" | "run.id_invalid" => 2,
         code if code.starts_with("store.") => 7,
-        code if ["agent.", "input.", "usage.", "model."].iter().any(|kind| code.starts_with(kind)) => 2,
+        code if ["agent.", "input.", "usage.", "model.", "hold.target", "wiring."]
+            .iter()
+            .any(|kind| code.starts_with(kind)) =>
+        {
+            2
+        }
         _ => 1,
     }
 }

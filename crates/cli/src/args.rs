@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use lodestep::process::Demand;
 
 use crate::bulk::Bulk;
+use crate::commands::init::Template;
 use crate::select::Selection;
 
 /// A durable execution runtime for AI agents.
@@ -39,6 +40,16 @@ fn demand(text: &str) -> Result<Demand, String> {
 /// The commands.
 #[derive(Subcommand)]
 pub enum Command {
+    /// Write an agent that runs offline at once, to begin with.
+    #[command(after_help = "Example: lodestep init my-agent --template approval")]
+    Init {
+        /// The folder; here without it.
+        #[arg(default_value = ".")]
+        folder: PathBuf,
+        /// What to begin with.
+        #[arg(long, value_enum, default_value = "research")]
+        template: Template,
+    },
     /// Run an agent from a file; an unfinished run of it goes on.
     ///
     /// Exits 0 completed, 1 failed, 3 waiting, 4 cancelled, 5 in doubt, 6 stopped, 2 for an error in the file.
@@ -121,6 +132,35 @@ pub enum Command {
         #[arg(long, value_name = "STEP")]
         to: Option<u64>,
     },
+    /// Follow a run to its end, or all runs: a line for each transition. Ctrl-C ends the watching alone.
+    #[command(after_help = "Example: lodestep watch 7k2m")]
+    Watch {
+        /// The end of the run's id; all runs without it.
+        run: Option<String>,
+    },
+    /// Print the completions of a shell.
+    #[command(after_help = "Example: lodestep completions bash > ~/.local/share/bash-completion/completions/lodestep")]
+    Completions {
+        /// bash, elvish, fish, powershell or zsh.
+        shell: clap_complete::Shell,
+    },
+    /// Make a new run that begins with the state of another, as it is or as it was after a step.
+    #[command(after_help = "Example: lodestep fork 7k2m --at 9 -i topic=\"another one\"")]
+    Fork(ForkArgs),
+    /// Write a run to one file: journal, values, artifacts, definition, inbox.
+    #[command(after_help = "Example: lodestep export 7k2m run.lodestep")]
+    Export {
+        /// The end of the run's id.
+        run: String,
+        /// The file; it is not there yet.
+        file: PathBuf,
+    },
+    /// Take in a run from a file; one that is not over is held until you release it.
+    #[command(after_help = "Example: lodestep import run.lodestep")]
+    Import {
+        /// The file.
+        file: PathBuf,
+    },
     /// Print a run's events.
     #[command(after_help = "Example: lodestep log 7k2m --from 20")]
     Log {
@@ -142,6 +182,9 @@ pub enum Command {
         /// Other arguments for one request, a JSON object: your own action in place of the proposed one.
         #[arg(long, value_name = "JSON")]
         edit: Option<String>,
+        /// Take the outcome of the equal effect that the request shows; nothing is done again.
+        #[arg(long, conflicts_with = "edit")]
+        reuse: bool,
         #[command(flatten)]
         bulk: Bulk,
     },
@@ -238,10 +281,20 @@ pub enum Command {
     /// Show or raise what a run may spend.
     #[command(subcommand)]
     Quota(QuotaCommand),
-    /// Let a quarantined run go on, or those that filters choose.
-    #[command(after_help = "Example: lodestep release 7k2m")]
+    /// Stop the dispatch of a tool, a model or an agent in every run; without a target: list what is held.
+    #[command(after_help = "Example: lodestep hold tool:charge --reason \"the bank is down\"")]
+    Hold {
+        /// tool:NAME, model:NAME or agent:NAME; `*` stands for any characters.
+        target: Option<String>,
+        /// Why; every run that waits for its end says so.
+        #[arg(long, default_value = "", requires = "target")]
+        reason: String,
+    },
+    /// End a hold, or let a quarantined run go on, or those that filters choose.
+    #[command(after_help = "Example: lodestep release tool:charge\n         lodestep release 7k2m")]
     Release {
-        /// The end of the run's id.
+        /// The end of the run's id, or what is held: tool:NAME, model:NAME, agent:NAME.
+        #[arg(value_name = "RUN|TARGET")]
         run: Option<String>,
         #[command(flatten)]
         bulk: Bulk,
@@ -299,6 +352,25 @@ pub struct RunArgs {
     /// Wait so long after each step, to watch it: 500ms, 2s.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub pace: Option<std::time::Duration>,
+}
+
+/// Arguments of `fork`.
+#[derive(Args)]
+pub struct ForkArgs {
+    /// The end of the run's id.
+    pub run: String,
+    /// After this step; after the last if nothing is said.
+    #[arg(long, value_name = "STEP")]
+    pub at: Option<u64>,
+    /// The new run's id: the same command with the same id makes one fork.
+    #[arg(long)]
+    pub id: Option<String>,
+    /// Another value of an input, name=value.
+    #[arg(short, long = "input", value_name = "NAME=VALUE", value_parser = name_value)]
+    pub input: Vec<(String, String)>,
+    /// How much of a quota it gets, such as model_calls=20; without it all that an ended run has left, else half.
+    #[arg(long, value_name = "QUOTA=AMOUNT", value_parser = name_value)]
+    pub grant: Vec<(String, String)>,
 }
 
 /// Arguments of `test`.

@@ -8,6 +8,7 @@
 //! - [`select`], [`bulk`]: the filters that choose runs, and words to many of them.
 //! - [`progress`]: what is shown while a run goes on.
 //! - [`following`]: runs whose end was not shown yet.
+//! - [`wiring`], [`notify`]: `lodestep.toml` beside the store, and the command that hears what needs somebody.
 //! - [`people`]: requests as a person sees them, and their answers.
 //! - [`text`]: odd characters made visible, ids made short.
 
@@ -16,10 +17,12 @@ mod args;
 mod bulk;
 mod commands;
 mod following;
+mod notify;
 mod people;
 mod progress;
 mod select;
 mod text;
+mod wiring;
 
 use std::process::ExitCode;
 

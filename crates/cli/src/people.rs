@@ -53,6 +53,17 @@ pub fn describe(app: &App, opened: &Opened, action: &Action, request: &Request, 
     let mut text =
         format!("approval {}: {} (action {}, {})\n", short(request), action.tool, action.ordinal, action.class);
     text.push_str(&shown_arguments(app, opened, &arguments));
+    if let Some(found) = &action.elsewhere {
+        text.push_str(&format!(
+            "  run {} of the same lineage has done the same, as its action {}",
+            found.run, found.ordinal
+        ));
+        match &found.result {
+            Some(result) => text.push_str(&format!("; it said:{}", said(&opened.text(result)))),
+            None => text.push_str("; what came of it is not known\n"),
+        }
+        text.push_str("  approve: it is done again; deny: it is not\n");
+    }
     if let Some(at) = request.expires_at {
         text.push_str(&format!(
             "  expires {at}, then it is {}\n",
@@ -109,6 +120,8 @@ pub fn as_json(opened: &Opened, action: &Action, request: &Request, approval: bo
     json!({
         "request": request.name, "short": short(request), "kind": if approval { "approval" } else { "question" },
         "action": action.ordinal, "tool": action.tool, "class": action.class, "arguments": opened.json(&action.arguments),
+        "elsewhere": action.elsewhere.as_ref().map(|found| json!({"run": found.run, "action": found.ordinal,
+            "result": found.result.as_ref().map(|result| opened.text(result))})),
         "expires_at": request.expires_at.map(|at| at.to_string()), "on_expiry": request.on_expiry,
     })
 }
@@ -169,6 +182,9 @@ pub fn hints(app: &App, opened: &Opened) -> String {
     open_requests(opened).into_iter().fold(String::new(), |mut text, (action, request, approval)| {
         text.push_str(&describe(app, opened, action, request, approval));
         let name = short(request);
+        if action.elsewhere.as_ref().is_some_and(|found| found.result.is_some()) {
+            text.push_str(&format!("  {}\n", app.command(&format!("approve {name} --reuse"))));
+        }
         if approval {
             text.push_str(&format!(
                 "  {}\n  {}\n",

@@ -45,6 +45,11 @@ impl Progress {
         self.names.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
+    /// What of a transition is worth telling.
+    pub fn told(&self, run: &RunKey, events: &[Event], values: &[Vec<u8>], after: &Checkpoint) -> Vec<String> {
+        events.iter().filter_map(|event| self.describe(run, event, values, after)).collect()
+    }
+
     /// What an event is worth telling.
     fn describe(&self, run: &RunKey, event: &Event, values: &[Vec<u8>], after: &Checkpoint) -> Option<String> {
         let text = |digest: &Digest| {
@@ -121,7 +126,7 @@ impl Progress {
 
 impl Observer for Progress {
     fn committed(&self, run: &RunKey, events: &[Event], values: &[Vec<u8>], after: &Checkpoint) {
-        let told: Vec<String> = events.iter().filter_map(|event| self.describe(run, event, values, after)).collect();
+        let told = self.told(run, events, values, after);
         let tail = state(after);
         for what in &told {
             let id = run.run.as_str();

@@ -387,3 +387,30 @@ fn a_baseline_that_does_not_complete_says_what_it_leaves() {
     assert!(failed.err.contains(&format!("the trials' folders are kept: {}", kept.display())), "{failed:?}");
     assert!(failed.err.contains(&format!("look at {}", kept.join("baseline/log").display())), "{failed:?}");
 }
+
+#[test]
+fn a_run_that_crashed_its_workers_too_often_is_quarantined_and_a_release_lets_it_go_on() {
+    // The first of the second kind comes after an outcome, the reply, and is not counted.
+    for (point, crashes) in [("model:reply", 5), ("look:applied", 6)] {
+        let world = World::new();
+        let replies = json!([
+            { "calls": [{ "name": "look", "arguments": {} }] },
+            { "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] },
+        ]);
+        let look = "[tools.look]\ndescription = \"Look.\"\ncommand = [\"sh\", \"-c\", \"echo looked >> looked\"]\n\
+                    input = { type = \"object\" }\nclass = \"read\"\n";
+        let agent = world.agent(look, &replies);
+        let agent = agent.to_str().expect("a path");
+        for _ in 0..crashes {
+            assert_eq!(world.lodestep(&["run", agent, "--crash-at", point]).code, None, "it was aborted");
+        }
+        let (calls, looks) = (world.read_calls(), world.read("looked").lines().count());
+        let stopped = world.lodestep(&["run", agent]).exits(5);
+        assert!(stopped.out.contains("crashed 5 times"), "{point}: {stopped:?}");
+        assert_eq!(world.read("looked").lines().count(), looks, "{point}: nothing is done before a person looks");
+        assert_eq!(world.read_calls(), calls, "{point}: nor is the model asked");
+        world.lodestep(&["release", &world.run_id()]).exits(0);
+        world.lodestep(&["run", agent]).exits(0);
+        assert_eq!(world.json(&["ls"])[0]["crashes"], 0);
+    }
+}

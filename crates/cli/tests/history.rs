@@ -56,3 +56,53 @@ fn a_past_state_is_shown_and_compared() {
     let same = world.json(&["diff", &run, &run]);
     assert_eq!(same["changes"], json!([]));
 }
+
+#[test]
+fn frk_01_a_fork_asks_before_it_does_what_its_origin_did() {
+    let world = World::new();
+    let run = finished(&world);
+    let at = world.json(&["log", &run, "--from", "1", "--limit", "1"])["step"].to_string();
+    let said = world.json(&["fork", &run, "--at", &at, "--id", "branch"]);
+    assert_eq!((&said["run"], &said["existed"]), (&json!("branch"), &json!(false)));
+    assert_eq!(world.json(&["fork", &run, "--at", &at, "--id", "branch"])["existed"], json!(true));
+    let waits = world.lodestep(&["resume", "branch"]).exits(3);
+    let shown = world.lodestep(&["show", "branch"]).exits(0);
+    for words in ["of the same lineage has done the same, as its action 1", "it said:", "| paid", "--reuse"] {
+        assert!(shown.out.contains(words), "{words}: {shown:?} {waits:?}");
+    }
+    let request = world.json(&["show", "branch"])["requests"][0]["short"].as_str().expect("a name").to_owned();
+    world.lodestep(&["approve", &request, "--reuse"]).exits(0);
+    world.lodestep(&["resume", "branch"]).exits(0);
+    assert_eq!(world.read("paid"), "{\"cents\":10}", "it was paid again");
+    world.lodestep(&["verify"]).exits(0);
+}
+
+#[test]
+fn a_run_is_carried_to_another_store_and_held_there() {
+    let (here, there) = (World::new(), World::new());
+    let policy = "\n[[policy]]\ntools = [\"pay\"]\ndecide = \"ask\"\n";
+    let tables = PAY.split("[[policy]]").next().expect("a tool").to_owned() + policy;
+    let replies = json!([
+        { "calls": [{ "name": "pay", "arguments": { "cents": 10 } }] },
+        { "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] },
+    ]);
+    let agent = here.agent(&tables, &replies);
+    here.lodestep(&["run", agent.to_str().expect("a path")]).exits(3);
+    let run = here.run_id();
+    let file = here.path().join("run.lodestep");
+    let file = file.to_str().expect("a path");
+    here.lodestep(&["export", &run, file]).exits(0);
+    let twice = here.lodestep(&["export", &run, file]).exits(1);
+    assert!(twice.err.contains("bundle.unwritable"), "{twice:?}");
+    let here_again = here.lodestep(&["import", file]).exits(1);
+    assert!(here_again.err.contains("run.id_taken"), "{here_again:?}");
+    let said = there.lodestep(&["import", file]).exits(0);
+    assert!(said.out.contains("it is held") && said.out.contains("release"), "{said:?}");
+    let listed = there.json(&["ls"]);
+    assert_eq!((&listed[0]["status"], &listed[0]["why"]), (&json!("quarantined"), &json!("imported")));
+    there.lodestep(&["verify"]).exits(0);
+    let damaged = std::fs::read(file).expect("read");
+    std::fs::write(here.path().join("cut"), &damaged[..damaged.len() - 9]).expect("written");
+    let cut = World::new().lodestep(&["import", here.path().join("cut").to_str().expect("a path")]).exits(1);
+    assert!(cut.err.contains("bundle.altered"), "{cut:?}");
+}

@@ -241,17 +241,20 @@ fn crowd(world: &World, count: usize, status: u8, why: &str) {
     db.execute_batch("COMMIT").expect("committed");
 }
 
-/// The machine may be busy: the best of many counts.
+/// Compared with the start of the same program, interleaved: both take as much longer on a busy machine. A start takes
+/// 2.5 ms, so that eight of them are 20 ms.
 #[test]
 fn a_listing_of_a_hundred_runs_is_there_at_once() {
     let world = World::new();
     world_of_four(&world);
     crowd(&world, 100, 0, "");
-    let best = (0..20).map(|_| {
+    let timed = |words: &[&str]| {
         let since = Instant::now();
-        world.lodestep(&["ls"]).exits(0);
+        world.lodestep(words).exits(0);
         since.elapsed()
-    });
-    let best = best.min().expect("some");
-    assert!(best.as_millis() < 20, "it took {best:?}");
+    };
+    let pairs: Vec<_> = (0..20).map(|_| (timed(&["ls"]), timed(&["--version"]))).collect();
+    let listed = pairs.iter().map(|(listed, _)| *listed).min().expect("some");
+    let started = pairs.iter().map(|(_, started)| *started).min().expect("some");
+    assert!(listed < 8 * started, "it took {listed:?}, and a start {started:?}");
 }

@@ -12,15 +12,16 @@ use crate::definition::Limits;
 use crate::digest::Digest;
 use crate::effect::Class;
 use crate::error::{Error, Result};
-use crate::event::{DeniedBy, Ending, ErrorKind, Evidence, Gate, RefusalKind, Request, SettledBy, StopReason};
+use crate::event::{DeniedBy, Ending, ErrorKind, Evidence, Gate, Origin, RefusalKind, Request, SettledBy, StopReason};
 use crate::ids::{Ordinal, RunId, RunKey};
 use crate::quota::{Amounts, Quotas, Remaining};
 use crate::time::Timestamp;
 use crate::value::Stored;
 
 mod records;
+mod values;
 
-pub use records::{ClosedRequest, Closing, ErrorEntry, Guidance, Repeats, Signal};
+pub use records::{ClosedRequest, Closing, ErrorEntry, Guidance, Repeats, SeenElsewhere, Signal, Tally};
 
 /// The version of the fold: the same journal gives the same checkpoint bytes within a version.
 pub const FOLD_VERSION: u32 = 1;
@@ -142,6 +143,9 @@ pub struct Checkpoint {
     /// The dedupe keys that its actions have taken and not let go of; `None` when there are none.
     #[n(32)]
     pub dedupe_keys: Option<BTreeMap<Ordinal, String>>,
+    /// Of a fork: where it left its origin, where that one left its own, and so on.
+    #[n(36)]
+    pub lineage: Vec<Origin>,
 }
 
 /// Where a run stands as a whole.
@@ -361,6 +365,9 @@ pub struct Action {
     /// The key under which it happens once in its namespace.
     #[n(24)]
     pub dedupe: Option<String>,
+    /// An equal effect of another run of the lineage, which a person was shown.
+    #[n(21)]
+    pub elsewhere: Option<SeenElsewhere>,
 }
 
 /// What an action waits for.
@@ -454,6 +461,9 @@ pub enum How {
     /// Given up by a person; whether it happened stays unknown.
     #[n(5)]
     Abandoned,
+    /// Under way or in doubt in the run that this one was forked from: what came of it is known there.
+    #[n(6)]
+    Left,
 }
 
 /// A settled action.
@@ -516,37 +526,15 @@ pub struct Artifact {
     pub content: Stored,
 }
 
-/// A count and a digest over something that is kept in a table of the run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize)]
-pub struct Tally {
-    /// How many.
-    #[n(0)]
-    pub count: u64,
-    /// The digest over all of them, in order.
-    #[n(1)]
-    pub root: Digest,
-}
-
-impl Tally {
-    /// Counts an effect with its sameness and the transition of its first intent: in the order of first intents, those of
-    /// one transition by ordinal.
-    pub fn add_effect(&mut self, ordinal: Ordinal, same: &Digest, seq: u64) {
-        self.add(&[&ordinal.0.to_le_bytes(), same.as_bytes(), &seq.to_le_bytes()]);
-    }
-
-    /// Counts one more.
-    pub fn add(&mut self, parts: &[&[u8]]) {
-        let mut chained: Vec<&[u8]> = vec![self.root.as_bytes()];
-        chained.extend_from_slice(parts);
-        self.root = Digest::over("lodestep tally 1", &chained);
-        self.count = self.count.saturating_add(1);
-    }
-}
-
 impl Checkpoint {
     /// The run's key.
     pub fn key(&self) -> RunKey {
         RunKey { namespace: self.namespace.clone(), run: self.run.clone() }
+    }
+
+    /// The run at the root of its lineage: itself, unless it is a fork.
+    pub fn root(&self) -> &RunId {
+        self.lineage.last().map_or(&self.run, |origin| &origin.run)
     }
 
     /// What is left of each limited quota at the journal's time.

@@ -303,6 +303,51 @@ pub struct QuotaLimits {
     pub deadline_ms: Option<u64>,
 }
 
+impl QuotaLimits {
+    /// These limits without what was given away. A quota without a limit stays without; none falls below zero.
+    pub fn less(&self, given: &Self) -> Self {
+        let less = |limit: Option<u64>, given: Option<u64>| limit.map(|limit| limit.saturating_sub(given.unwrap_or(0)));
+        Self {
+            total_tokens: less(self.total_tokens, given.total_tokens),
+            input_tokens: less(self.input_tokens, given.input_tokens),
+            output_tokens: less(self.output_tokens, given.output_tokens),
+            usd_micro: less(self.usd_micro, given.usd_micro),
+            model_calls: less(self.model_calls, given.model_calls),
+            tool_calls: less(self.tool_calls, given.tool_calls),
+            active_time_ms: less(self.active_time_ms, given.active_time_ms),
+            // A span of time is nobody's to give: each run has its own, from its start.
+            deadline_ms: self.deadline_ms,
+        }
+    }
+
+    /// Each limit with the name that people give it, but the deadline.
+    pub fn amounts(&self) -> [(&'static str, Option<u64>); 7] {
+        [
+            ("total_tokens", self.total_tokens),
+            ("input_tokens", self.input_tokens),
+            ("output_tokens", self.output_tokens),
+            ("usd_micro", self.usd_micro),
+            ("model_calls", self.model_calls),
+            ("tool_calls", self.tool_calls),
+            ("active_time_ms", self.active_time_ms),
+        ]
+    }
+
+    /// The limit of that name, of those that [`Self::amounts`] names.
+    pub fn amount_mut(&mut self, name: &str) -> Option<&mut Option<u64>> {
+        Some(match name {
+            "total_tokens" => &mut self.total_tokens,
+            "input_tokens" => &mut self.input_tokens,
+            "output_tokens" => &mut self.output_tokens,
+            "usd_micro" => &mut self.usd_micro,
+            "model_calls" => &mut self.model_calls,
+            "tool_calls" => &mut self.tool_calls,
+            "active_time_ms" => &mut self.active_time_ms,
+            _ => return None,
+        })
+    }
+}
+
 /// A part of the plan that the file fixes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MilestoneDefinition {

@@ -6,7 +6,7 @@
 use crate::checkpoint::Checkpoint;
 use crate::digest::Digest;
 use crate::error::Result;
-use crate::event::{Envelope, Event, FORMAT, RunStarted};
+use crate::event::{Envelope, Event, FORMAT, RunForked, RunStarted};
 use crate::fold;
 use crate::ids::RunKey;
 use crate::time::Timestamp;
@@ -56,6 +56,16 @@ impl Draft {
     pub fn start(started: RunStarted, values: Values, at: Timestamp) -> Result<Self> {
         let checkpoint = fold::begin(&started, at)?;
         Ok(Self { checkpoint, events: vec![Event::RunStarted(started)], values, at, epoch: 0, active_us: 0 })
+    }
+
+    /// The first transition of a fork.
+    ///
+    /// # Errors
+    ///
+    /// `run.illegal_event` when the start contradicts itself.
+    pub fn fork(forked: RunForked, values: Values, at: Timestamp) -> Result<Self> {
+        let checkpoint = fold::begin_fork(&forked, at)?;
+        Ok(Self { checkpoint, events: vec![Event::RunForked(forked)], values, at, epoch: 0, active_us: 0 })
     }
 
     /// The state after the events so far.

@@ -22,6 +22,7 @@ pub mod effect;
 pub mod error;
 pub mod event;
 pub mod fold;
+pub mod hold;
 pub mod ids;
 pub mod json;
 pub mod label;

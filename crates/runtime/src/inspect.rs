@@ -1,6 +1,7 @@
 //! What people ask about a run. Reads only; nothing here moves a run.
 //!
 //! - `opened`: a run with its definition and texts, now or after any past transition.
+//! - `lineage`: what the other branches of a run's lineage did.
 //! - [`mod@diff`]: what changed between two states, in words.
 //! - [`mod@request`]: what the model was asked, rebuilt.
 //! - [`effects`]: every effect, its attempts and what is known of it.
@@ -8,6 +9,7 @@
 
 pub mod diff;
 mod effects;
+mod lineage;
 mod opened;
 pub mod request;
 pub mod verify;
@@ -20,6 +22,7 @@ use lodestep_store::{EffectRow, JournalRow, Replay, RunRef, Store};
 
 pub use diff::{Change, diff};
 pub use effects::{Effect, EffectAttempt, effects};
+pub(crate) use lineage::kin;
 pub use opened::{Opened, open, open_at};
 pub use request::{Asked, Which, request};
 pub use verify::{Report, verify};

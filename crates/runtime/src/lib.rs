@@ -17,7 +17,9 @@
 //! - [`fault`]: places at which a process can be told to abort.
 
 pub mod agent;
+pub mod bundle;
 pub mod fault;
+pub mod fork;
 pub mod inspect;
 pub mod model;
 pub mod observe;

@@ -11,7 +11,7 @@ use lodestep_core::rules::inbox::{Message, Verdict, Word};
 use lodestep_core::value::Values;
 use lodestep_core::{Definition, Draft, Error, INLINE_VALUE_BYTES, Labels, Result, RunId, RunKey, Stored, ValueRef};
 use lodestep_model::Model;
-use lodestep_store::{Clock, RunRef, RunRow, StartRun, Started, Store, SystemClock};
+use lodestep_store::{Clock, Filter, RunRef, RunRow, StartRun, Started, Store, SystemClock};
 use serde_json::Value;
 
 use crate::fault::{self, Point};
@@ -43,6 +43,9 @@ pub struct Runtime {
 pub struct RuntimeBuilder {
     runtime: Runtime,
 }
+
+/// A mistyped id is compared with so many runs.
+const NEAREST_OF: usize = 1_000;
 
 /// A run to be started.
 #[derive(Clone, Debug)]
@@ -95,8 +98,8 @@ impl Runtime {
         let definition = start.definition.to_bytes();
         let inputs = canonical(&start.inputs);
         let mut values = Values::new();
-        let definition_value = self.keep(&mut values, definition).await?;
-        let inputs_value = self.keep(&mut values, inputs).await?;
+        let definition_value = self.keep_value(&mut values, definition).await?;
+        let inputs_value = self.keep_value(&mut values, inputs).await?;
         let started = RunStarted {
             namespace: key.namespace.clone(),
             run: key.run.clone(),
@@ -134,7 +137,7 @@ impl Runtime {
         Ok(outcome)
     }
 
-    async fn keep(&self, values: &mut Values, bytes: Vec<u8>) -> Result<ValueRef> {
+    pub(crate) async fn keep_value(&self, values: &mut Values, bytes: Vec<u8>) -> Result<ValueRef> {
         if bytes.len() > INLINE_VALUE_BYTES {
             return self.store.put_value(bytes).await;
         }
@@ -170,14 +173,29 @@ impl Runtime {
     pub async fn find(&self, id_end: &str) -> Result<RunRow> {
         let found = self.store.find(lodestep_core::ids::DEFAULT_NAMESPACE, id_end, 5).await?;
         match found.len() {
-            1 => found.into_iter().next().ok_or_else(|| not_found(id_end)),
-            0 => Err(not_found(id_end)),
+            1 => found.into_iter().next().ok_or_else(|| not_found(id_end, None)),
+            0 => Err(not_found(id_end, self.nearest(id_end).await?.as_deref())),
             _ => {
                 let ids: Vec<&str> = found.iter().map(|row| row.run.key.run.as_str()).collect();
                 let what = format!("`{id_end}` is the end of more than one run: {}", ids.join(", "));
                 Err(Error::new("run.ambiguous", what, "give more of the id"))
             }
         }
+    }
+
+    /// Of the newest runs the end of an id, as long as the one given, that is nearest to it and near enough.
+    async fn nearest(&self, id_end: &str) -> Result<Option<String>> {
+        let newest = Filter { limit: Some(NEAREST_OF), ..Filter::default() };
+        let rows = self.store.list(lodestep_core::ids::DEFAULT_NAMESPACE, &newest).await?;
+        let given = id_end.to_lowercase();
+        let length = given.chars().count();
+        let ends = rows.iter().map(|row| {
+            let id = row.run.key.run.as_str();
+            &id[id.len().saturating_sub(length.max(4))..]
+        });
+        let scored = ends.map(|end| (strsim::osa_distance(&given, end), end));
+        let near = scored.filter(|(distance, _)| *distance <= (length / 3).max(1));
+        Ok(near.min_by_key(|(distance, _)| *distance).map(|(_, end)| end.to_owned()))
     }
 
     /// Why this machine can't keep a tool that runs in `folder` from the store's files; `None` when it can.
@@ -205,8 +223,11 @@ impl Runtime {
     }
 }
 
-fn not_found(id_end: &str) -> Error {
+fn not_found(id_end: &str, nearest: Option<&str>) -> Error {
     let what = format!("there is no run `{}` in this store", id_end.escape_default());
+    if let Some(nearest) = nearest {
+        return Error::new("run.not_found", what, format!("did you mean `{nearest}`? `lodestep ls` lists the runs"));
+    }
     Error::new("run.not_found", what, "`lodestep ls` lists the runs; `--store` or LODESTEP_STORE names another store")
 }
 

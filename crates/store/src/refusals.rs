@@ -42,6 +42,14 @@ pub(crate) fn key_taken(run: &RunKey, key: &str, holder: &RunKey, action: Ordina
     )
 }
 
+pub(crate) fn hold_unknown(run: &RunKey) -> Error {
+    Error::new(
+        "run.hold_unknown",
+        format!("something was held since run {} was looked at: no intent is stored", run.run),
+        "read the holds first",
+    )
+}
+
 pub(crate) fn not_found(run: &RunKey) -> Error {
     Error::new(
         "run.not_found",
@@ -59,6 +67,14 @@ pub(crate) fn id_taken(start: &StartRun, agent: &str, inputs: &Digest) -> Error 
         "run.id_taken",
         format!("run {} exists and {how}", start.key.run),
         "choose another id, or leave it out; nothing changed",
+    )
+}
+
+pub(crate) fn is_here(run: &RunKey) -> Error {
+    Error::new(
+        "run.id_taken",
+        format!("run {} is in this store already", run.run),
+        "nothing was taken in; `lodestep show` shows the one that is here",
     )
 }
 

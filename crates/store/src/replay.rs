@@ -40,7 +40,7 @@ impl Replay {
         let after = self.checkpoint.as_ref().ok_or_else(nothing)?;
         let rows = Rows::of(&envelope.events, after);
         self.epoch = envelope.epoch;
-        if rows.has_outcome {
+        if rows.clears_crashes {
             self.outcome_epoch = envelope.epoch;
         }
         self.tables.take_in(rows);

@@ -23,8 +23,10 @@ pub struct Rows {
     /// Does it hold an intent, or the run's own end? Then no cancel or pause may be unread: an accepted one is never
     /// overtaken.
     pub yields_to_cancel: bool,
-    /// Does it hold an outcome? Then the run's worker did not crash for nothing.
-    pub has_outcome: bool,
+    /// Does it hold an intent, or a call's reservation? Then its worker has to know every hold.
+    pub yields_to_hold: bool,
+    /// Does it hold an outcome, or a person's word to go on? Then crashes are counted anew.
+    pub clears_crashes: bool,
 }
 
 impl Rows {
@@ -63,24 +65,31 @@ impl Rows {
             }
             Event::AttemptStarted(started) => {
                 self.yields_to_cancel = true;
+                self.yields_to_hold = true;
                 let action = after.pending.get(&started.ordinal);
                 if let Some(same) = action.filter(|_| started.attempt == 1).and_then(|action| action.same) {
                     let seq = after.seq;
                     self.effects.push(EffectRow { same, ordinal: started.ordinal, seq });
                 }
             }
+            Event::CallReserved(_) => self.yields_to_hold = true,
+            Event::RunForked(_) => self.artifacts.extend(after.artifacts.iter().map(|(name, artifact)| ArtifactRow {
+                name: name.clone(),
+                version: artifact.version,
+                content: artifact.content,
+            })),
             Event::ArtifactSaved(saved) => self.artifacts.push(ArtifactRow {
                 name: saved.name.clone(),
                 version: saved.version,
                 content: Stored::at(saved.content, after.seq),
             }),
             Event::ActionFinished(finished) => {
-                self.has_outcome = true;
+                self.clears_crashes = true;
                 if matches!(finished.by, SettledBy::OtherRun | SettledBy::LateReport) {
                     self.keys.push(KeyChange::GoesOn(finished.ordinal));
                 }
             }
-            Event::CallAnswered(_) => self.has_outcome = true,
+            Event::CallAnswered(_) | Event::RunResumed(_) => self.clears_crashes = true,
             Event::DedupeTaken(taken) => {
                 self.keys.push(KeyChange::GoesOn(taken.ordinal));
                 let (key, ordinal, same) = (taken.key.clone(), taken.ordinal, taken.same);
@@ -116,8 +125,14 @@ fn asks(action: &Action, name: &Digest) -> bool {
 
 /// The labels that a run's first transition gives it.
 pub fn labels_of(first: &Transition) -> Labels {
-    match first.events.first() {
+    labels_in(&first.events)
+}
+
+/// The same, from the first transition's events.
+pub fn labels_in(events: &[Event]) -> Labels {
+    match events.first() {
         Some(Event::RunStarted(started)) => started.labels.clone().unwrap_or_default(),
+        Some(Event::RunForked(forked)) => forked.labels.clone().unwrap_or_default(),
         _ => Labels::new(),
     }
 }
@@ -201,6 +216,16 @@ impl Tables {
         rows.keys.into_iter().for_each(|change| self.change_key(change));
     }
 
+    /// The changes that make the rows of its dedupe keys anew.
+    pub fn key_changes(&self) -> Vec<KeyChange> {
+        let taken = self.keys.iter().flat_map(|row| {
+            let closed = KeyChange::Closed(row.ordinal, Some(row.fate));
+            [KeyChange::Taken(row.clone()), closed]
+        });
+        let waits = self.waits.iter().map(|(ordinal, key)| KeyChange::Waits(*ordinal, key.clone()));
+        taken.chain(waits).collect()
+    }
+
     fn change_key(&mut self, change: KeyChange) {
         match change {
             KeyChange::Taken(row) => self.keys.push(row),
@@ -255,6 +280,8 @@ fn closes(events: &[Event], ordinal: Ordinal) -> bool {
         Event::ActionDenied(event) => event.ordinal == ordinal,
         Event::QuestionAnswered(event) => event.ordinal == ordinal,
         Event::ActionWithdrawn(event) => event.ordinal == ordinal,
+        // A person took an equal effect's outcome in the place of an approval.
+        Event::ActionFinished(event) => event.by == SettledBy::SameEffect && event.ordinal == ordinal,
         _ => false,
     })
 }
@@ -278,6 +305,10 @@ fn reason_words(reason: &Reason) -> String {
         Reason::Held { run, by, .. } => format!("held by {run} {by}"),
         Reason::Provider { at } => format!("provider until {at}"),
         Reason::Doubt { action } => format!("action {action}"),
+        Reason::Hold { target, by, why, since } => {
+            let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+            format!("held: {target} by {by} since {since}{why}")
+        }
         Reason::Stopped { why } => why.as_str().to_owned(),
         Reason::Cancelling => "cancelling".to_owned(),
     }

@@ -10,9 +10,12 @@ use std::sync::Arc;
 
 use lodestep_core::context::Blobs;
 use lodestep_core::event::FORMAT;
+use lodestep_core::hold::{DispatchHold, Target};
 use lodestep_core::rules::inbox::{Message, Verdict};
 use lodestep_core::rules::standing::{Standing, Status};
-use lodestep_core::{Digest, Labels, Ordinal, Result, RunKey, Stored, Timestamp, Transition, ValueRef};
+use lodestep_core::{
+    Checkpoint, Digest, Labels, Ordinal, Result, RunId, RunKey, Stored, Timestamp, Transition, ValueRef,
+};
 use tokio::sync::watch;
 
 use crate::loaded::Loaded;
@@ -56,6 +59,23 @@ pub struct StartRun {
     pub transition: Transition,
     /// When true, an unfinished run of the same agent and inputs in the namespace is returned instead.
     pub join_unfinished: bool,
+}
+
+/// A run that comes whole from another store. Values above the inline bound are files already.
+#[derive(Clone, Debug)]
+pub struct Adopt {
+    /// Every transition, from the first on; transcripts are not taken in.
+    pub rows: Vec<JournalRow>,
+    /// The state after the last one.
+    pub state: Checkpoint,
+    /// The epoch of the last one.
+    pub epoch: u64,
+    /// What the journal gives for the tables beside it.
+    pub tables: Tables,
+    /// Its labels.
+    pub labels: Labels,
+    /// Every message that it was ever sent, oldest first.
+    pub letters: Vec<Letter>,
 }
 
 /// What came of a start.
@@ -108,6 +128,8 @@ pub struct Commit {
     pub transcript: Option<Vec<u8>>,
     /// Where the run stands after it.
     pub standing: Standing,
+    /// The newest hold that its worker knew: [`DispatchHolds::newest`].
+    pub known_hold: u64,
     /// When true, the snapshot of the state after it is stored too.
     pub snapshot: bool,
     /// When true, the lease ends with it, and the crash count takes this claim back.
@@ -128,6 +150,26 @@ pub enum Hold {
     Rewound,
     /// Something that every transition needs can't be read: no worker gets it before it is released.
     Undecodable,
+    /// What comes next of it is held, as its reason says: it is due when that is released.
+    Parked,
+}
+
+/// The dispatch holds of a store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DispatchHolds {
+    /// Those that are in force, oldest first.
+    pub open: Vec<DispatchHold>,
+    /// The number of the newest hold that ever was; 0 when there was none.
+    pub newest: u64,
+}
+
+/// What came of a hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Holding {
+    /// It is in force from now on.
+    New(DispatchHold),
+    /// The same was held already; nothing changed.
+    Existing(DispatchHold),
 }
 
 /// One run, as a listing shows it.
@@ -338,7 +380,16 @@ pub trait Store: Send + Sync {
     /// `run.id_taken` when the id is another agent's or has other inputs; nothing changed.
     fn start(&self, start: StartRun) -> StoreFuture<'_, Started>;
 
-    /// Frees what dead workers held, makes runs due whose dedupe key is no longer another's and open, then claims. Each claim raises the epoch and the crash count, durably.
+    /// Takes in a run that comes whole from another store: after Ok it is durable, and as due as its state says. After Err
+    /// and after a crash before Ok nothing of it is here. The caller has checked that all of it fits together.
+    ///
+    /// # Errors
+    ///
+    /// `run.id_taken` when a run of that id is here, `effect.held` when a run that is here has one of its dedupe keys.
+    fn adopt(&self, adopt: Adopt) -> StoreFuture<'_, RunRef>;
+
+    /// Frees what dead workers held, makes runs due whose dedupe key is no longer another's and open, then claims. Each
+    /// claim raises the epoch and the crash count, durably.
     /// Exactly one of several workers gets a run.
     ///
     /// # Errors
@@ -355,8 +406,9 @@ pub trait Store: Send + Sync {
     /// # Errors
     ///
     /// Per transition: `lease.lost` when the epoch or the sequence number is not the run's any more,
-    /// `run.cancel_unread` when it holds an intent or the run's own end, and a cancel or pause is unread, `effect.held` when it
-    /// takes a dedupe key that another action has. Nothing of that one is stored.
+    /// `run.cancel_unread` when it holds an intent or the run's own end, and a cancel or pause is unread; `run.hold_unknown` when it
+    /// holds an intent or a call's reservation, and there is a newer hold than its worker knew;
+    /// `effect.held` when it takes a dedupe key that another action has. Nothing of that one is stored.
     fn commit(&self, batch: Vec<Commit>) -> Pin<Box<dyn Future<Output = Vec<Result<Committed>>> + Send + '_>>;
 
     /// Gives a claim back without a transition; the run is due at `due`, or at once when something is unread.
@@ -374,6 +426,28 @@ pub trait Store: Send + Sync {
     ///
     /// `lease.lost` as for a commit.
     fn hold<'a>(&'a self, claim: &'a Claim, why: &'a str) -> StoreFuture<'a, ()>;
+
+    /// Stops the dispatch of a target in every run: after Ok no intent and no reservation is committed whose worker does
+    /// not know of it. What was committed before is sent.
+    fn hold_dispatch<'a>(&'a self, target: &'a Target, by: &'a str, reason: &'a str) -> StoreFuture<'a, Holding>;
+
+    /// Ends the hold on a target, if there is one, and makes the runs due that were parked for it.
+    fn release_dispatch<'a>(&'a self, target: &'a Target, by: &'a str) -> StoreFuture<'a, Option<DispatchHold>>;
+
+    /// The holds.
+    fn dispatch_holds(&self) -> StoreFuture<'_, DispatchHolds>;
+
+    /// Changes whenever the holds have, as far as this handle knows: of its own changes at once, of another process's
+    /// within 50 ms while somebody listens to [`Self::changes`]. It costs nothing to ask.
+    fn holds_version(&self) -> u64;
+
+    /// Gives a claim back without a transition, under these holds: the run waits, as its standing says, until one of them
+    /// is released. Without any it stands as it is given. Where one was released meanwhile, it is due at once.
+    ///
+    /// # Errors
+    ///
+    /// `lease.lost` as for a commit.
+    fn park<'a>(&'a self, claim: &'a Claim, standing: &'a Standing, holds: &'a [u64]) -> StoreFuture<'a, ()>;
 
     /// Reads a run: the newest snapshot, the transitions after it, and the unread messages, of one moment.
     ///
@@ -432,6 +506,18 @@ pub trait Store: Send + Sync {
 
     /// Who has these dedupe keys of a namespace; free ones are left out.
     fn dedupe_keys<'a>(&'a self, namespace: &'a str, keys: &'a [String]) -> StoreFuture<'a, Vec<KeyHolder>>;
+
+    /// The effects with this sameness of the other runs of a lineage: of the run whose id is `root` and of every fork
+    /// that goes back to it, but this one. Oldest run first.
+    fn kin_effects<'a>(
+        &'a self,
+        run: &'a RunRef,
+        root: &'a RunId,
+        same: &'a Digest,
+    ) -> StoreFuture<'a, Vec<(RunRef, EffectRow)>>;
+
+    /// The other runs of a lineage, as for [`Self::kin_effects`].
+    fn kin<'a>(&'a self, run: &'a RunRef, root: &'a RunId) -> StoreFuture<'a, Vec<RunRow>>;
 
     /// Every version of every artifact of a run, oldest first.
     fn artifacts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Vec<ArtifactRow>>;

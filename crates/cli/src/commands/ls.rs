@@ -9,6 +9,7 @@ use lodestep::store::{RunRow, Store};
 use serde_json::{Value, json};
 
 use crate::app::App;
+use crate::commands::hold;
 use crate::select::{Selected, Selection, Sieve, alive, unfinished};
 use crate::text::{line, short_id};
 
@@ -95,7 +96,10 @@ async fn overview(app: &App, store: &dyn Store, sieve: &Sieve, limit: Option<usi
         Group { title, count: rows.len() + counts[number], rows }
     });
     let text = in_words(&groups.collect::<Vec<_>>(), now, limit.unwrap_or(SHOWN), limit.unwrap_or(SHOWN_OVER));
-    app.print(&text);
+    let holds = store.dispatch_holds().await?.open;
+    let held: String = holds.iter().map(hold::in_a_line).collect();
+    let gap = if held.is_empty() { "" } else { "\n" };
+    app.print(&format!("{held}{gap}{text}"));
     Ok(0)
 }
 

@@ -18,9 +18,11 @@ use crate::app::App;
 use crate::args::RunArgs;
 use crate::commands::show;
 use crate::following::{Following, ended_unseen};
+use crate::notify::Notify;
 use crate::people;
 use crate::progress::Progress;
 use crate::text::{line, quoted, short_id};
+use crate::wiring::notify_command;
 
 /// Runs an agent file.
 pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
@@ -46,6 +48,7 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
         return crash_at(&point);
     }
     missing_secrets(&file)?;
+    notify_command(app)?;
     fault::goes_on_with(same_command());
     let id = args.id.as_deref().map(RunId::parse).transpose()?;
     if let Err(missing) = folders
@@ -169,6 +172,8 @@ fn several(rows: &[RunRow]) -> Error {
 pub async fn follow(app: &App, runtime: &Runtime, key: &RunKey, pace: Option<Duration>) -> Result<u8> {
     let shutdown = interruptible();
     let observer = Arc::new(Progress::new(pace, false));
+    let notify = Notify::beside(app, observer.clone())?;
+    notify.catch_up(runtime).await;
     let following = Following::mark(app, key.run.as_str());
     app.speaks_of(key);
     fault::goes_on_with(app.command(&format!("resume {}", short_id(key.run.as_str(), &[]))));
@@ -177,12 +182,13 @@ pub async fn follow(app: &App, runtime: &Runtime, key: &RunKey, pace: Option<Dur
         observer.know(key, action.ordinal, &action.tool, before.text(&action.arguments).as_bytes());
     }
     loop {
-        let stands = runtime.work_on(key, observer.clone(), &shutdown, is_enough).await?;
+        let stands = runtime.work_on(key, notify.clone(), &shutdown, is_enough).await?;
         let opened = inspect::open(runtime.store(), key).await?;
         if shutdown.is_begun() {
             let id = short_id(key.run.as_str(), &[]);
             eprintln!("handed over at step {}; {} goes on", opened.row.seq, app.command(&format!("resume {id}")));
             following.shown();
+            notify.drain().await;
             return Ok(130);
         }
         if stands.status == Status::Waiting
@@ -195,6 +201,7 @@ pub async fn follow(app: &App, runtime: &Runtime, key: &RunKey, pace: Option<Dur
         }
         let code = report(app, &opened, &stands);
         following.shown();
+        notify.drain().await;
         return Ok(code);
     }
 }

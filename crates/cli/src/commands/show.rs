@@ -309,7 +309,7 @@ pub fn acts(app: &App, opened: &Opened) -> String {
         Status::Waiting | Status::InDoubt if only_a_word => &["cancel"],
         Status::Ready | Status::Waiting | Status::InDoubt | Status::Stopped => &["resume", "cancel"],
         Status::Quarantined => &["release", "cancel"],
-        Status::Completed | Status::Failed | Status::Cancelled => &["show", "effects", "verify"],
+        Status::Completed | Status::Failed | Status::Cancelled => &["show", "effects", "verify", "fork"],
     };
     let beside = reasons.iter().filter_map(|reason| match reason {
         Reason::Signal { name, .. } => Some(format!("signal {id} {name}")),

@@ -40,6 +40,13 @@ pub async fn approve(app: &App, names: &[String], edit: Option<String>, bulk: &B
     say(app, &runtime, &row.run.key, word, "approved").await
 }
 
+/// Takes the outcomes of the equal effects that requests show.
+pub async fn reuse(app: &App, names: &[String]) -> Result<u8> {
+    let runtime = app.open(false)?;
+    let rows = requests(app, &runtime, names).await?;
+    say_to_each(app, &runtime, &rows, |request| Word::Reuse { request }, "settled by the outcome of its equal").await
+}
+
 /// An edit is checked as a model's call is, before it is said.
 async fn edited(runtime: &Runtime, row: &RequestRow, text: &str) -> Result<Word> {
     let invalid = |what: String| Error::new("usage.edit", what, "give one JSON object with all arguments");

@@ -89,6 +89,11 @@ impl World {
         });
     }
 
+    /// How often the model of the only run was called.
+    pub fn read_calls(&self) -> Value {
+        self.json(&["show", &self.run_id()])["checkpoint"]["model"]["calls"].clone()
+    }
+
     /// The id of the only run.
     pub fn run_id(&self) -> String {
         let runs = self.json(&["ls"]);

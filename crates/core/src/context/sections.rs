@@ -199,6 +199,7 @@ fn line_of(view: &View<'_>, settled: &Settled) -> String {
         How::Refused(_) => format!("refused: {}", one_line(&view.text(&settled.result), 120)),
         How::Denied(_) => one_line(&view.text(&settled.result), 120),
         How::Withdrawn => "withdrawn".to_owned(),
+        How::Left => "under way in the run that this one was forked from; only that run knows".to_owned(),
         How::Abandoned => "given up, whether it happened is unknown".to_owned(),
     };
     format!("- #{} {} {arguments} -> {outcome}", settled.ordinal, one_line(&settled.tool, 64))

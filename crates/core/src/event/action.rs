@@ -2,6 +2,7 @@
 
 use minicbor::{Decode, Encode};
 
+use super::fork::Elsewhere;
 use crate::definition::OnExpiry;
 use crate::digest::Digest;
 use crate::effect::Class;
@@ -116,6 +117,9 @@ pub struct ActionProposed {
     /// The key under which it happens once in its namespace, whichever run does it.
     #[n(15)]
     pub dedupe: Option<String>,
+    /// An equal effect of another run of the lineage; a person is asked what it means for this one.
+    #[n(14)]
+    pub elsewhere: Option<Elsewhere>,
 }
 
 /// Why a call of a reply was refused.

@@ -8,6 +8,7 @@
 mod action;
 mod call;
 mod dedupe;
+mod fork;
 mod run;
 mod state;
 mod word;
@@ -20,6 +21,7 @@ use crate::time::Timestamp;
 pub use action::*;
 pub use call::*;
 pub use dedupe::*;
+pub use fork::*;
 pub use run::*;
 pub use state::*;
 pub use word::*;
@@ -208,8 +210,14 @@ pub enum Event {
     #[n(39)]
     DedupeClosed(#[n(0)] DedupeClosed),
     /// An action waits for the action that has its dedupe key.
-    #[n(40)]
+    #[n(42)]
     ActionHeld(#[n(0)] ActionHeld),
+    /// The run began with another's state: the first event of a fork, in the place of `RunStarted`.
+    #[n(40)]
+    RunForked(#[n(0)] RunForked),
+    /// A part of what the run may spend was given to a fork of it.
+    #[n(41)]
+    QuotaGiven(#[n(0)] QuotaGiven),
 }
 
 impl Event {
@@ -257,6 +265,8 @@ impl Event {
             Self::DedupeTaken(_) => "DedupeTaken",
             Self::DedupeClosed(_) => "DedupeClosed",
             Self::ActionHeld(_) => "ActionHeld",
+            Self::RunForked(_) => "RunForked",
+            Self::QuotaGiven(_) => "QuotaGiven",
         }
     }
 }

@@ -98,12 +98,15 @@ pub enum StopReason {
     /// Its store was put back to an older copy: quarantined.
     #[n(10)]
     Rewound,
+    /// It came from another store, where it may go on: quarantined.
+    #[n(20)]
+    Imported,
 }
 
 impl StopReason {
     /// Does a run that stopped for this go on only when a person releases it?
     pub fn is_quarantine(self) -> bool {
-        matches!(self, Self::Crashes | Self::Undecodable | Self::Rewound)
+        matches!(self, Self::Crashes | Self::Undecodable | Self::Rewound | Self::Imported)
     }
 
     /// The word that people see.
@@ -120,6 +123,7 @@ impl StopReason {
             Self::Crashes => "crashes",
             Self::Undecodable => "undecodable",
             Self::Rewound => "rewound",
+            Self::Imported => "imported",
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use super::Checked;
 use crate::checkpoint::{
-    Action, ActionState, CLOSED_REQUESTS, Checkpoint, ClosedRequest, Closing, How, Phase, Repeats, Settled,
+    Action, ActionState, CLOSED_REQUESTS, Checkpoint, ClosedRequest, Closing, How, Phase, Repeats, SeenElsewhere,
+    Settled,
 };
 use crate::digest::Digest;
 use crate::event::{
@@ -51,6 +52,11 @@ pub(super) fn proposed(checkpoint: &mut Checkpoint, seq: u64, event: &ActionProp
         maybe_sent: false,
         approved: None,
         dedupe: event.dedupe.clone(),
+        elsewhere: event.elsewhere.as_ref().map(|found| SeenElsewhere {
+            run: found.run.clone(),
+            ordinal: found.ordinal,
+            result: found.result.map(|result| Stored::at(result, seq)),
+        }),
     };
     checkpoint.pending.insert(event.ordinal, action);
     Ok(())
@@ -108,6 +114,10 @@ pub(super) fn started(checkpoint: &mut Checkpoint, seq: u64, epoch: u64, event: 
 /// An outcome settles an action whatever it waited for: the truth about what was sent is always taken.
 pub(super) fn finished(checkpoint: &mut Checkpoint, seq: u64, event: &ActionFinished) -> Checked {
     let action = pending(checkpoint, event.ordinal)?;
+    if let (ActionState::Gated { gate: Gate::Approval(request) }, SettledBy::SameEffect) = (&action.state, event.by) {
+        let name = request.name;
+        return reused(checkpoint, seq, name, event);
+    }
     let fits = match (&action.state, event.by) {
         (ActionState::Gated { gate: Gate::Same(_) }, SettledBy::SameEffect) => true,
         (ActionState::Gated { gate: Gate::Siblings }, SettledBy::Core) => true,
@@ -136,6 +146,27 @@ pub(super) fn finished(checkpoint: &mut Checkpoint, seq: u64, event: &ActionFini
         log_error(checkpoint, seq, ErrorKind::Tool, Some(event.ordinal), event.result);
     }
     Ok(())
+}
+
+/// A person took the outcome of an equal effect of the lineage for this action's.
+fn reused(checkpoint: &mut Checkpoint, seq: u64, name: Digest, event: &ActionFinished) -> Checked {
+    let known = pending(checkpoint, event.ordinal)?.elsewhere.as_ref().and_then(|found| found.result);
+    if !event.ok || known.map(|result| result.value()) != Some(event.result) {
+        return Err("no equal effect with this outcome was shown for it");
+    }
+    close(checkpoint, name, event.ordinal, Closing::Reused, None, Digest::default());
+    settle(checkpoint, seq, event.ordinal, How::Done, Some(event.by), event.result)
+}
+
+/// Settles an action of which nothing more will be known here: a fork does not take it along.
+pub(super) fn leave(checkpoint: &mut Checkpoint, ordinal: Ordinal, how: How, text: Stored) {
+    let Some(action) = checkpoint.pending.remove(&ordinal) else { return };
+    keep(checkpoint, settled_as(action, how, None, text));
+}
+
+/// Every value of the state stands in this transition's row from now on.
+pub(super) fn locate_all(checkpoint: &mut Checkpoint, seq: u64) {
+    checkpoint.stored_mut().into_iter().for_each(|stored| stored.seq = seq);
 }
 
 /// The check takes the place of the core's own judgement.
@@ -388,7 +419,9 @@ fn settle(
     by: Option<SettledBy>,
     result: ValueRef,
 ) -> Checked {
-    let result = locate(checkpoint, result, seq);
+    let shown = checkpoint.pending.get(&ordinal).and_then(|action| action.elsewhere.as_ref()?.result);
+    let shown = shown.filter(|stored| stored.digest == result.digest);
+    let result = shown.unwrap_or_else(|| locate(checkpoint, result, seq));
     settle_with(checkpoint, ordinal, how, by, result)
 }
 
@@ -411,8 +444,13 @@ fn settle_with(
         give_evidence(checkpoint, &action);
     }
     count_repeat(checkpoint, &action, result.digest);
-    let settled = Settled {
-        ordinal,
+    keep(checkpoint, settled_as(action, how, by, result));
+    Ok(())
+}
+
+fn settled_as(action: Action, how: How, by: Option<SettledBy>, result: Stored) -> Settled {
+    Settled {
+        ordinal: action.ordinal,
         decision: action.decision,
         tool: action.tool,
         class: action.class,
@@ -423,9 +461,7 @@ fn settle_with(
         attempts: action.attempts,
         key: action.key,
         same: action.same,
-    };
-    keep(checkpoint, settled);
-    Ok(())
+    }
 }
 
 /// A result that is another action's stands where that one's does.

@@ -5,10 +5,12 @@
 //! - `state`: notes, plan, artifacts, errors.
 //! - `run`: start, stops, end.
 //! - `word`: guidance, signals, top-ups.
+//! - `fork`: a start with another run's state.
 
 mod action;
 mod call;
 mod dedupe;
+pub mod fork;
 mod run;
 mod state;
 mod word;
@@ -18,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::event::{Envelope, Event};
 use crate::time::Timestamp;
 
+pub use fork::begin_fork;
 pub use run::begin;
 
 /// Folds one stored transition into the state before it.
@@ -45,10 +48,14 @@ pub fn fold(checkpoint: &mut Checkpoint, bytes: &[u8]) -> Result<Envelope> {
 /// As [`fold`].
 pub fn fold_first(bytes: &[u8]) -> Result<(Checkpoint, Envelope)> {
     let envelope = Envelope::from_bytes(bytes)?;
-    let Some((Event::RunStarted(started), rest)) = envelope.events.split_first() else {
-        return Err(Error::new("run.illegal_event", "a journal does not begin with RunStarted", ""));
+    let (mut checkpoint, rest) = match envelope.events.split_first() {
+        Some((Event::RunStarted(started), rest)) => (begin(started, envelope.at)?, rest),
+        Some((Event::RunForked(forked), rest)) => (begin_fork(forked, envelope.at)?, rest),
+        _ => {
+            let what = "a journal begins with neither RunStarted nor RunForked";
+            return Err(Error::new("run.illegal_event", what, "`lodestep verify` says more"));
+        }
     };
-    let mut checkpoint = begin(started, envelope.at)?;
     if envelope.seq != 1 {
         return Err(illegal(&checkpoint, "envelope", "a journal begins with transition 1"));
     }
@@ -99,7 +106,7 @@ pub(crate) fn apply(checkpoint: &mut Checkpoint, seq: u64, epoch: u64, event: &E
         return Err(illegal(checkpoint, name, "the run is over"));
     }
     let checked = match event {
-        Event::RunStarted(_) => Err("the run has begun"),
+        Event::RunStarted(_) | Event::RunForked(_) => Err("the run has begun"),
         Event::CallReserved(e) => call::reserved(checkpoint, seq, epoch, e),
         Event::CallAnswered(e) => call::answered(checkpoint, e),
         Event::CallFailed(e) => call::failed(checkpoint, seq, e),
@@ -146,11 +153,12 @@ pub(crate) fn apply(checkpoint: &mut Checkpoint, seq: u64, epoch: u64, event: &E
         Event::QuotaRaised(e) => word::quota_raised(checkpoint, e),
         Event::QuotaGranted(e) => action::granted(checkpoint, e),
         Event::ApprovalLapsed(e) => action::lapsed(checkpoint, e),
+        Event::QuotaGiven(e) => run::quota_given(checkpoint, e),
     };
     checked.map_err(|why| illegal(checkpoint, name, why))
 }
 
-/// After the end only the truth about what was sent is still taken.
+/// After the end only the truth about what was sent is still taken, and what is left can be given to a fork.
 fn is_late_word(event: &Event) -> bool {
     matches!(
         event,
@@ -159,6 +167,7 @@ fn is_late_word(event: &Event) -> bool {
             | Event::ActionFinished(_)
             | Event::ErrorLogged(_)
             | Event::DedupeClosed(_)
+            | Event::QuotaGiven(_)
     )
 }
 

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::Checked;
 use crate::checkpoint::{ActionState, Checkpoint, Milestone, ModelState, Phase, Repeats, Tally};
+use crate::definition::QuotaLimits;
 use crate::draft::root_digest;
 use crate::error::{Error, Result};
-use crate::event::{CancelRequested, Gate, InboxRead, RunEnded, RunResumed, RunStarted, RunStopped};
+use crate::event::{CancelRequested, Gate, InboxRead, QuotaGiven, RunEnded, RunResumed, RunStarted, RunStopped};
 use crate::ids::RunKey;
 use crate::quota::Quotas;
 use crate::time::Timestamp;
@@ -69,7 +70,19 @@ pub fn begin(started: &RunStarted, at: Timestamp) -> Result<Checkpoint> {
         dedupe_keys: None,
         guidance: VecDeque::new(),
         signals: VecDeque::new(),
+        lineage: Vec::new(),
     })
+}
+
+/// What a run may spend that has spent nothing.
+pub(super) fn empty_quota(limits: QuotaLimits) -> Quotas {
+    Quotas::new(limits)
+}
+
+/// What was given can't be spent here any more: the limits are lower by it.
+pub(super) fn quota_given(checkpoint: &mut Checkpoint, event: &QuotaGiven) -> Checked {
+    checkpoint.quota.limits = checkpoint.quota.limits.less(&event.amounts);
+    Ok(())
 }
 
 pub(super) fn inbox_read(checkpoint: &mut Checkpoint, event: &InboxRead) -> Checked {

@@ -37,6 +37,7 @@ fn came_to(checkpoint: &Checkpoint, tool: &str) -> String {
         How::Denied(DeniedBy::Person) => format!("was denied{}", denied_by(checkpoint, last)),
         How::Denied(_) => "was denied".to_owned(),
         How::Withdrawn => "was withdrawn".to_owned(),
+        How::Left => "was left behind, to the run that this one was forked from".to_owned(),
         How::Abandoned => "was given up; whether it happened is unknown".to_owned(),
     };
     format!("; action {} {how}", last.ordinal)

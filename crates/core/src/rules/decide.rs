@@ -12,10 +12,10 @@ use crate::draft::Draft;
 use crate::effect::{dedupe_key, effect_key, request_name, sameness};
 use crate::error::Result;
 use crate::event::{
-    ActionFinished, ActionProposed, ActionRefused, CallAnswered, DecisionOpened, ErrorKind, ErrorLogged, Event, Gate,
-    RefusalKind, Request, RunStopped, SettledBy, StopReason,
+    ActionFinished, ActionProposed, ActionRefused, CallAnswered, DecisionOpened, Elsewhere, ErrorKind, ErrorLogged,
+    Event, Gate, RefusalKind, Request, RunStopped, SettledBy, StopReason,
 };
-use crate::ids::Ordinal;
+use crate::ids::{Ordinal, RunId};
 use crate::json::{canonical, parse_strict};
 use crate::policy::{self, Verdict};
 use crate::quota::Amounts;
@@ -46,6 +46,17 @@ pub struct Prior {
     pub result: Vec<u8>,
 }
 
+/// An effect of another run of the lineage that is the same as a wanted one and not this run's past.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Apart {
+    /// The run.
+    pub run: RunId,
+    /// Its action.
+    pub ordinal: Ordinal,
+    /// The recorded outcome, if it was done.
+    pub result: Option<Vec<u8>>,
+}
+
 /// What deciding needs besides the state.
 pub struct Question<'a> {
     /// The run's definition.
@@ -60,6 +71,8 @@ pub struct Question<'a> {
     pub check: &'a dyn Fn(&ToolDefinition, &Value) -> std::result::Result<(), String>,
     /// Finished effects that have left the checkpoint, by sameness.
     pub priors: &'a BTreeMap<Digest, Prior>,
+    /// Equal effects of the lineage that are not this run's past, by sameness. A person says what they mean.
+    pub apart: &'a BTreeMap<Digest, Apart>,
 }
 
 /// A call that was judged.
@@ -204,6 +217,17 @@ fn judge<'a>(checkpoint: &Checkpoint, question: &Question<'a>, at: usize, call: 
     }
 }
 
+/// What makes a call's effect the same as another: as it will be proposed, without a reason to repeat and with its
+/// artifacts pinned. Nothing for a call that is no effect or is not sound.
+pub fn same_of(checkpoint: &Checkpoint, definition: &Definition, call: &Call) -> Option<Digest> {
+    let tool = definition.tool(&call.name).filter(|tool| !tool.class.is_repeatable())?;
+    let Ok(Value::Object(mut arguments)) = parse_strict(&call.arguments) else { return None };
+    take_repeat_reason(&mut arguments);
+    let mut arguments = Value::Object(arguments);
+    artifacts::pin(tool, &mut arguments, checkpoint).ok()?;
+    Some(sameness(&tool.name, &arguments, tool.same_by.as_deref()))
+}
+
 fn take_repeat_reason(arguments: &mut Map<String, Value>) -> bool {
     let given = arguments.remove(REPEAT_REASON);
     given.is_some_and(|reason| reason.as_str().is_some_and(|text| !text.trim().is_empty()))
@@ -259,6 +283,8 @@ fn propose(draft: &mut Draft, question: &Question<'_>, call: &Call, sound: Sound
     let arguments = draft.put(canonical_arguments.clone());
     let tool_digest = question.definition.tool_digest(tool);
     let name = request_name(&run, ordinal, &tool.name, &tool_digest, &arguments.digest);
+    let apart = same.and_then(|same| question.apart.get(&same)).filter(|_| matches!(known, Known::Nothing));
+    let verdict = policy::judge(question.definition, tool);
     let is_call = !matches!(tool.kind, ToolKind::State { .. });
     let short = is_call && draft.checkpoint().quota.refuses(ONE_CALL).is_some();
     // What is the same as another effect makes no call of its own: it needs no room.
@@ -267,8 +293,17 @@ fn propose(draft: &mut Draft, question: &Question<'_>, call: &Call, sound: Sound
         Known::Pending(of) => Gate::Same(of),
         Known::Done(_) => Gate::Open,
         Known::Nothing if short => Gate::Quota,
-        Known::Nothing => gate(draft, tool, policy::judge(question.definition, tool), name, &sound.arguments),
+        // Whatever the policy says: another branch of the lineage has had this effect.
+        Known::Nothing if apart.is_some() => {
+            gate(draft, tool, Verdict { decide: Decide::Ask, ..verdict }, name, &sound.arguments)
+        }
+        Known::Nothing => gate(draft, tool, verdict, name, &sound.arguments),
     };
+    let elsewhere = apart.map(|apart| Elsewhere {
+        run: apart.run.clone(),
+        ordinal: apart.ordinal,
+        result: apart.result.as_ref().map(|result| draft.put(result.clone())),
+    });
     draft.push(Event::ActionProposed(ActionProposed {
         ordinal,
         call_id: call.id.clone(),
@@ -285,6 +320,7 @@ fn propose(draft: &mut Draft, question: &Question<'_>, call: &Call, sound: Sound
         proposed_by: None,
         counted,
         dedupe: sound.dedupe.clone(),
+        elsewhere,
     }))?;
     if let Known::Done(result) = known {
         return draft.push(Event::ActionFinished(ActionFinished {

@@ -5,9 +5,12 @@
 
 mod run;
 
+mod fork;
+
 use minicbor::{Decode, Encode};
 
 use crate::checkpoint::{Action, ActionState, Checkpoint, ClosedRequest, Closing, Phase};
+use crate::definition::QuotaLimits;
 use crate::digest::Digest;
 use crate::draft::Draft;
 use crate::effect::Seen;
@@ -17,7 +20,7 @@ use crate::event::{
     ActionApproved, ActionDenied, ActionFinished, ActionProposed, DeniedBy, DoubtResolved, Ending, Event, Gate,
     InboxRead, QuestionAnswered, Request, Resolution, SettledBy,
 };
-use crate::ids::Ordinal;
+use crate::ids::{Ordinal, RunId};
 use crate::quota::Quota;
 
 pub use run::{GUIDANCE_BYTES, is_signal_name};
@@ -161,6 +164,23 @@ pub enum Word {
         #[n(1)]
         amount: u64,
     },
+    /// An equal effect of the lineage was done: its outcome is this action's.
+    #[n(20)]
+    Reuse {
+        /// The request that shows it.
+        #[n(0)]
+        request: Digest,
+    },
+    /// A fork may spend a part of what is left.
+    #[n(21)]
+    Grant {
+        /// The fork.
+        #[n(0)]
+        to: RunId,
+        /// How much of each limited quota.
+        #[n(1)]
+        amounts: QuotaLimits,
+    },
 }
 
 /// What became of an action in doubt.
@@ -289,6 +309,8 @@ fn apply(draft: &mut Draft, message: &Message, clock: Clock) -> Result<Verdict> 
         Word::Signal { name, value } => run::signal(draft, by, name, value),
         Word::TopUp { quota, amount } => run::top_up(draft, by, *quota, *amount),
         Word::Resolve { ordinal, became } => resolve(draft, by, *ordinal, became),
+        Word::Reuse { request } => fork::reuse(draft, request, clock),
+        Word::Grant { to, amounts } => fork::grant(draft, by, to, amounts),
         Word::LateOutcome { ordinal, attempt, ok, result } => late_outcome(draft, *ordinal, *attempt, *ok, result),
     }
 }
@@ -364,6 +386,7 @@ fn closed_verdict(draft: &Draft, closed: Option<ClosedRequest>, wanted: Closing,
         Closing::Answered => format!("it was answered{who}"),
         Closing::Edited => format!("an edited version took its place{who}"),
         Closing::Expired => "it expired".to_owned(),
+        Closing::Reused => "the outcome of an equal effect was taken".to_owned(),
         Closing::Withdrawn => "it was withdrawn".to_owned(),
     };
     let happened = ended.map_or(happened.clone(), |ended| format!("{happened}, and {ended}"));
@@ -428,6 +451,7 @@ fn edit(
         proposed_by: Some(by.to_owned()),
         counted: old.counted,
         dedupe: dedupe.filter(|_| old.dedupe.is_some()),
+        elsewhere: None,
     };
     let text = draft.put(format!("a person changed the arguments: action {ordinal} is done in its place"));
     let denied = ActionDenied { ordinal: old.ordinal, why: DeniedBy::Edit, by: Some(by.to_owned()), text };

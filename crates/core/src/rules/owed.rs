@@ -11,6 +11,7 @@ use crate::event::{
     ActionDenied, ActionFinished, ActionWithdrawn, ApprovalLapsed, AttemptStarted, AttemptUnknown, CheckStarted,
     DeniedBy, Ending, Event, FinishRefused, Gate, Request, RunEnded, RunStopped, SettledBy, StopReason, UnknownNext,
 };
+use crate::hold::Held;
 use crate::ids::Ordinal;
 use crate::policy;
 use crate::rules::completion::missing;
@@ -30,6 +31,8 @@ pub struct Hands<'a> {
     pub dedupe: &'a DedupeKeys,
     /// What it has under way. A repeatable action is sent without an intent, so that the state can't tell.
     pub busy: &'a BTreeSet<Ordinal>,
+    /// What an operator has stopped: no intent for it.
+    pub held: &'a Held,
 }
 
 /// Pushes what is owed: expired requests and approvals, ends of waits, grants of quota, effects that were done before,
@@ -70,7 +73,7 @@ pub fn wants_model(checkpoint: &Checkpoint, now: Timestamp) -> bool {
 }
 
 /// What can be dispatched in this epoch: repeatable actions that are ready, and attempts whose intent is committed.
-/// The caller leaves out what it has under way.
+/// The caller leaves out what it has under way, and with [`is_held`] what an operator has stopped.
 pub fn dispatchable(checkpoint: &Checkpoint, epoch: u64, now: Timestamp) -> Vec<Ordinal> {
     let active = checkpoint.phase == Phase::Active;
     let due = |action: &&Action| match action.state {
@@ -80,6 +83,12 @@ pub fn dispatchable(checkpoint: &Checkpoint, epoch: u64, now: Timestamp) -> Vec<
         ActionState::Gated { .. } | ActionState::Doubt { .. } | ActionState::Held { .. } => false,
     };
     checkpoint.pending.values().filter(due).map(|action| action.ordinal).collect()
+}
+
+/// Does a hold keep this action from being dispatched? Not a lookup, which sends nothing, nor what is committed already.
+pub fn is_held(checkpoint: &Checkpoint, ordinal: Ordinal, held: &Held) -> bool {
+    let ready = checkpoint.pending.get(&ordinal).filter(|action| matches!(action.state, ActionState::Ready { .. }));
+    ready.is_some_and(|action| held.tool(&action.tool).is_some())
 }
 
 /// Expiry stops an answer and a first intent, and does what the request says either way.
@@ -330,6 +339,7 @@ fn start_attempts(draft: &mut Draft, hands: Hands) -> Result<()> {
             ActionState::Held { .. } => true,
             _ => false,
         })
+        .filter(|action| hands.held.tool(&action.tool).is_none())
         .cloned()
         .collect();
     let mut free = hands.free;

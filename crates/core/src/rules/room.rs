@@ -1,7 +1,7 @@
 //! Room in a quota: calls of tools that found none wait for it, and a run that nothing else moves stops until a top-up.
 
 use crate::checkpoint::{Action, ActionState, Checkpoint, Phase};
-use crate::definition::Definition;
+use crate::definition::{Decide, Definition, ToolDefinition};
 use crate::draft::Draft;
 use crate::effect::request_name;
 use crate::error::Result;
@@ -40,10 +40,17 @@ pub(super) fn grant(draft: &mut Draft, definition: &Definition) -> Result<()> {
         // A tool that is gone or has changed is taken back like any other that is ready.
         let gate = definition
             .tool(&action.tool)
-            .map_or(Gate::Open, |tool| decide::approval_gate(policy::judge(definition, tool), name, draft.now()));
+            .map_or(Gate::Open, |tool| decide::approval_gate(asked(definition, tool, &action), name, draft.now()));
         draft.push(Event::QuotaGranted(QuotaGranted { ordinal, gate }))?;
     }
     Ok(())
+}
+
+/// What stands before it: the policy's word, or a person's where another branch of the lineage has had the effect.
+fn asked(definition: &Definition, tool: &ToolDefinition, action: &Action) -> policy::Verdict {
+    let verdict = policy::judge(definition, tool);
+    let decide = if action.elsewhere.is_some() { Decide::Ask } else { verdict.decide };
+    policy::Verdict { decide, ..verdict }
 }
 
 /// The run stops when only a top-up can move it. The calls stay, and are made once there is room.

@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::checkpoint::{Action, ActionState, Checkpoint, Phase};
 use crate::digest::Digest;
 use crate::event::{Ending, Gate, StopReason};
+use crate::hold::{DispatchHold, Held, Target};
 use crate::ids::{Ordinal, RunId};
 use crate::rules::{room, wait};
 use crate::time::Timestamp;
@@ -142,6 +143,17 @@ pub enum Reason {
         /// The action.
         action: Ordinal,
     },
+    /// What comes next is held: an operator stopped what is sent to a tool, asked of a model or done by an agent.
+    Hold {
+        /// What is held, as tool:NAME, model:NAME or agent:NAME.
+        target: Target,
+        /// Who said so.
+        by: String,
+        /// Why.
+        why: String,
+        /// Since when.
+        since: Timestamp,
+    },
     /// It stopped.
     Stopped {
         /// Why.
@@ -162,8 +174,13 @@ pub struct Standing {
     pub due: Option<Timestamp>,
 }
 
-/// Where the run stands.
+/// Where the run stands, as its journal alone gives it.
 pub fn standing(checkpoint: &Checkpoint) -> Standing {
+    standing_under(checkpoint, &Held::default())
+}
+
+/// Where the run stands under the holds of this moment.
+pub fn standing_under(checkpoint: &Checkpoint, held: &Held) -> Standing {
     let doubts: Vec<Reason> = checkpoint
         .pending
         .values()
@@ -194,7 +211,7 @@ pub fn standing(checkpoint: &Checkpoint) -> Standing {
             Standing { status, reasons, due: open.then_some(checkpoint.at) }
         }
         Phase::Cancelling { .. } => cancelling(checkpoint, doubts),
-        Phase::Active => active(checkpoint, doubts),
+        Phase::Active => active(checkpoint, doubts, held),
     }
 }
 
@@ -221,7 +238,7 @@ fn cancelling(checkpoint: &Checkpoint, doubts: Vec<Reason>) -> Standing {
     Standing { status, reasons: doubts.into_iter().chain([Reason::Cancelling]).collect(), due: Some(due) }
 }
 
-fn active(checkpoint: &Checkpoint, doubts: Vec<Reason>) -> Standing {
+fn active(checkpoint: &Checkpoint, doubts: Vec<Reason>, held: &Held) -> Standing {
     let now = checkpoint.at;
     let mut reasons = doubts;
     let mut due: Option<Timestamp> = None;
@@ -229,12 +246,18 @@ fn active(checkpoint: &Checkpoint, doubts: Vec<Reason>) -> Standing {
         due = Some(now);
     }
     for action in checkpoint.pending.values() {
-        if let Some((reason, at)) = waits_for(action, now) {
+        let is_ready = matches!(action.state, ActionState::Ready { .. });
+        if let Some(hold) = held.tool(&action.tool).filter(|_| is_ready) {
+            reasons.extend(Some(of_hold(hold)).filter(|reason| !reasons.contains(reason)));
+        } else if let Some((reason, at)) = waits_for(action, now) {
             reasons.extend(reason);
             due = earliest(due, at);
         }
     }
-    if checkpoint.decision.is_none() {
+    let asks_next = checkpoint.decision.is_none();
+    if let Some(hold) = held.model().filter(|_| asks_next) {
+        reasons.push(of_hold(hold));
+    } else if asks_next {
         due = earliest(due, Some(checkpoint.model.not_before));
         if checkpoint.model.not_before > now {
             reasons.push(Reason::Provider { at: checkpoint.model.not_before });
@@ -256,6 +279,11 @@ fn active(checkpoint: &Checkpoint, doubts: Vec<Reason>) -> Standing {
         due = earliest(due, Some(checkpoint.started_at.plus_ms(deadline_ms)));
     }
     Standing { status, reasons, due }
+}
+
+fn of_hold(hold: &DispatchHold) -> Reason {
+    let DispatchHold { target, by, reason, since, .. } = hold.clone();
+    Reason::Hold { target, by, why: reason, since }
 }
 
 /// Has an action that waits for others of its run nothing to wait for any more?

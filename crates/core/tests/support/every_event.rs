@@ -9,9 +9,10 @@ use lodestep_core::event::{
     ApprovalLapsed, ArtifactSaved, ArtifactShown, AttemptNotSent, AttemptStarted, AttemptUnknown, CallAnswered,
     CallFailed, CallFailure, CallLost, CallReserved, CancelRequested, CheckStarted, DecisionOpened, DedupeClosed,
     DedupeEnd, DedupeTaken, DeniedBy, DoubtResolved, Ending, ErrorKind, ErrorLogged, Event, Evidence, FinishRefused,
-    Gate, GuidanceGiven, HandedOver, InboxRead, LookupInconclusive, MilestoneMarked, NoteTaken, PlannedMilestone,
-    QuestionAnswered, QuotaGranted, QuotaRaised, RefusalKind, Request, Resolution, RunEnded, RunResumed, RunStarted,
-    RunStopped, SettledBy, SignalArrived, SignalTaken, SignalWait, StopReason, TimerFired, UnknownNext,
+    Gate, GuidanceGiven, HandedOver, InboxRead, LookupInconclusive, MilestoneMarked, NoteTaken, Origin,
+    PlannedMilestone, QuestionAnswered, QuotaGiven, QuotaGranted, QuotaRaised, RefusalKind, Request, Resolution,
+    RunEnded, RunForked, RunResumed, RunStarted, RunStopped, SettledBy, SignalArrived, SignalTaken, SignalWait,
+    StopReason, TimerFired, UnknownNext,
 };
 use lodestep_core::quota::{Amounts, Quota};
 use lodestep_core::{Digest, Ordinal, RunId, Timestamp, ValueRef};
@@ -81,6 +82,7 @@ pub fn about(it: About) -> Vec<Event> {
         .chain(run(it))
         .chain(later(it))
         .chain(dedupe(it))
+        .chain(forks(it))
         .collect()
 }
 
@@ -128,6 +130,7 @@ pub fn proposed(ordinal: Ordinal, value: ValueRef, gate: Gate) -> Event {
         proposed_by: Some("ann".to_owned()),
         counted: true,
         dedupe: None,
+        elsewhere: None,
     })
 }
 
@@ -179,6 +182,29 @@ fn dedupe(it: About) -> [Event; 3] {
         Event::DedupeTaken(DedupeTaken { ordinal, key: "invoice-7".to_owned(), same: it.value.digest }),
         Event::DedupeClosed(DedupeClosed { ordinal, end: DedupeEnd::Done(it.value) }),
         Event::ActionHeld(ActionHeld { ordinal, run: RunId::parse("other").expect("sound"), action: ordinal }),
+    ]
+}
+
+/// What a fork begins with, and what its origin gave it.
+fn forks(it: About) -> [Event; 2] {
+    let [Event::RunStarted(started)] = run_started(it) else { unreachable!("it is a start") };
+    let mut state = lodestep_core::fold::begin(&started, it.at).expect("sound");
+    state.lineage.push(Origin { run: RunId::parse("first").expect("sound"), seq: 4, head: it.value.digest });
+    let amounts = QuotaLimits { model_calls: Some(2), ..QuotaLimits::default() };
+    let (run, by) = (RunId::parse("fork").expect("sound"), "ann".to_owned());
+    [
+        Event::RunForked(RunForked {
+            run: run.clone(),
+            origin: Origin { run: state.run.clone(), seq: state.seq, head: state.head },
+            state: Box::new(state),
+            inputs: it.value,
+            quota: amounts,
+            by: by.clone(),
+            withdrawn: it.value,
+            left: it.value,
+            labels: None,
+        }),
+        Event::QuotaGiven(QuotaGiven { to: run, amounts, by }),
     ]
 }
 

@@ -264,6 +264,7 @@ impl Bench {
             transcript,
             check: &self.check,
             priors: &self.priors,
+            apart: &Default::default(),
         };
         decide(&mut draft, &question).expect("a reply never contradicts the state");
         self.commit(draft)
@@ -278,7 +279,7 @@ impl Bench {
     pub fn owed_with(&mut self, free: u32) -> Vec<Event> {
         let (send_by, busy) = (self.send_by(), Default::default());
         let dedupe = self.dedupe.clone();
-        let hands = Hands { free, send_by, busy: &busy, dedupe: &dedupe };
+        let hands = Hands { free, send_by, busy: &busy, held: &Default::default(), dedupe: &dedupe };
         self.step(|draft, definition| owed(draft, definition, hands))
     }
 

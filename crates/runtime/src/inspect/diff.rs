@@ -102,6 +102,7 @@ fn how(settled: &Settled) -> &'static str {
         How::Denied(_) => "denied",
         How::Withdrawn => "withdrawn",
         How::Abandoned => "given up",
+        How::Left => "left to the origin",
     }
 }
 

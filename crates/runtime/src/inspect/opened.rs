@@ -3,11 +3,12 @@
 use lodestep_core::checkpoint::{Action, ActionState, Phase};
 use lodestep_core::context::Blobs;
 use lodestep_core::definition::{StateAct, ToolKind};
+use lodestep_core::hold::Held;
 use lodestep_core::rules::inbox::Message;
-use lodestep_core::rules::standing::Standing;
+use lodestep_core::rules::standing::{Standing, standing_under};
 use lodestep_core::{Checkpoint, Definition, Error, Result, RunKey, Stored};
 use lodestep_store::loaded::undecodable;
-use lodestep_store::{Replay, RunRef, RunRow, Store};
+use lodestep_store::{Hold, Replay, RunRef, RunRow, Store};
 use serde_json::Value;
 
 use crate::inspect::{self, walk};
@@ -117,6 +118,12 @@ async fn with_values(store: &dyn Store, state: State) -> Result<Opened> {
     if definition.is_none() {
         missing("definition");
     }
+    let standing = match (&definition, row.hold) {
+        (Some(definition), None | Some(Hold::Parked)) => {
+            standing_under(&checkpoint, &Held::of(&store.dispatch_holds().await?.open, definition))
+        }
+        _ => standing,
+    };
     let inputs = blobs.get(&checkpoint.inputs.digest).and_then(|bytes| serde_json::from_slice(bytes).ok());
     if inputs.is_none() {
         missing("inputs value");
@@ -193,6 +200,7 @@ fn named(checkpoint: &Checkpoint) -> Vec<Stored> {
         if let ActionState::Doubt { text, .. } = &action.state {
             named.push(*text);
         }
+        named.extend(action.elsewhere.as_ref().and_then(|found| found.result));
     }
     named.sort_unstable();
     named.dedup_by_key(|stored| stored.digest);

@@ -6,6 +6,7 @@ mod tables;
 use std::collections::BTreeSet;
 
 use lodestep_core::event::{Envelope, Event, Resolution};
+use lodestep_core::fold::fork::inherited;
 use lodestep_core::{Digest, INLINE_VALUE_BYTES, Result, RunKey, Stored, ValueRef};
 use lodestep_store::{JournalRow, Replay, RunRef, Store};
 use serde::Serialize;
@@ -181,13 +182,21 @@ impl Refolded {
 }
 
 /// Values that a transition brings. The raw reply is left out: it is evidence, and may be emptied.
-fn named_by(event: &Event) -> Vec<ValueRef> {
+pub(crate) fn named_by(event: &Event) -> Vec<ValueRef> {
     match event {
         Event::RunStarted(event) => vec![event.definition, event.inputs],
+        Event::RunForked(event) => inherited(&event.state)
+            .iter()
+            .map(Stored::value)
+            .chain([event.inputs, event.withdrawn, event.left])
+            .collect(),
         Event::CallReserved(event) => vec![event.manifest],
         Event::CallFailed(event) => vec![event.text],
         Event::DecisionOpened(event) => event.text.into_iter().collect(),
-        Event::ActionProposed(event) => vec![event.arguments],
+        Event::ActionProposed(event) => {
+            let found = event.elsewhere.as_ref().and_then(|found| found.result);
+            found.into_iter().chain([event.arguments]).collect()
+        }
         Event::ActionRefused(event) => vec![event.arguments, event.text],
         Event::ActionFinished(event) => vec![event.result],
         Event::AttemptNotSent(event) => vec![event.text],
@@ -212,7 +221,7 @@ fn named_by(event: &Event) -> Vec<ValueRef> {
 }
 
 /// Does this event name a value that stands with an earlier transition?
-fn repeats(event: &Event, value: &ValueRef) -> bool {
+pub(crate) fn repeats(event: &Event, value: &ValueRef) -> bool {
     match event {
         Event::ActionFinished(event) => {
             event.by == lodestep_core::event::SettledBy::SameEffect && event.result.digest == value.digest

@@ -8,6 +8,7 @@ use std::time::Duration;
 use lodestep_core::checkpoint::Action;
 use lodestep_core::definition::{HttpTool, StateAct, ToolDefinition, ToolKind};
 use lodestep_core::effect::{Class, Seen};
+use lodestep_core::event::Origin;
 use lodestep_core::json::canonical;
 use lodestep_core::reference::with_inputs;
 use lodestep_core::rules::decide::artifacts::pinned;
@@ -18,6 +19,7 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use crate::fault::{self, Point};
+use crate::inspect;
 use crate::process::Holder;
 use crate::runtime::Runtime;
 use crate::secrets::{Removed, Secrets};
@@ -36,6 +38,8 @@ pub(super) struct Dispatch {
     pub pinned: Arc<Pinned>,
     pub action: Action,
     pub attempt: u32,
+    /// Where the run comes from, if it is a fork.
+    pub lineage: Vec<Origin>,
     /// The arguments' bytes, when they are at hand.
     pub arguments: Option<Vec<u8>>,
     /// The newest versions that the checkpoint knew, for arguments and searches.
@@ -65,6 +69,9 @@ impl Dispatch {
         let arguments = self.arguments().await?;
         if !self.action.class.is_repeatable() {
             fault::reach(&self.action.tool, Point::Intent);
+        }
+        if let Some(apart) = self.apart().await? {
+            return Ok(Sight::new(Seen::Refused, apart));
         }
         if self.lease.is_too_late() {
             return Ok(Sight::new(Seen::NotStarted, "the lease ended before it was sent"));
@@ -119,6 +126,23 @@ impl Dispatch {
                 (sight, Some(fault))
             }
         }
+    }
+
+    /// Has another branch of the lineage an equal effect that no person was shown? Each branch commits its intent before
+    /// it looks, so that of two that want the same at once at least one sees the other.
+    async fn apart(&self) -> Result<Option<String>> {
+        let action = &self.action;
+        let Some(same) = action.same.filter(|_| !action.maybe_sent && action.elsewhere.is_none()) else {
+            return Ok(None);
+        };
+        let kin = inspect::kin(&self.runtime, &self.run, &self.lineage, &same).await?;
+        Ok(kin.apart.map(|apart| {
+            format!(
+                "not sent: run {}, which comes from the same start, has the same effect as its action {}. Call the tool \
+                 again to have a person decide",
+                apart.run, apart.ordinal
+            )
+        }))
     }
 
     /// Asks the tool's own lookup.

@@ -4,6 +4,8 @@
 //! follows from it. When a commit fails, the state is read again and what was seen is applied to it anew.
 
 mod dedupe;
+mod holds;
+mod lineage;
 mod priors;
 mod quarantine;
 
@@ -18,13 +20,13 @@ use lodestep_core::checkpoint::{ActionState, Phase};
 use lodestep_core::event::{CallLost, Event, HandedOver, RunStopped, StopReason};
 use lodestep_core::rules::decide::{Question, decide};
 use lodestep_core::rules::inbox::{self, Message};
-use lodestep_core::rules::owed::{Hands, dispatchable, owed, wants_model};
+use lodestep_core::rules::owed::{Hands, owed};
 use lodestep_core::rules::recover;
 use lodestep_core::rules::settle::{Attempt, settle, settle_lookup};
 use lodestep_core::rules::standing::standing;
 use lodestep_core::{Checkpoint, Draft, Error, INLINE_VALUE_BYTES, Ordinal, Result, ValueRef};
 use lodestep_model::Request;
-use lodestep_store::{Claim, Commit};
+use lodestep_store::{Claim, Commit, Hold};
 use tokio::sync::watch;
 
 use crate::fault::{self, Point};
@@ -39,11 +41,10 @@ use crate::worker::lease::Shared;
 use crate::worker::pinned::Pinned;
 use crate::worker::request::{Cache, prepare};
 use crate::worker::{DRAIN, Shutdown};
+use holds::Known;
+use lineage::Equal;
 use priors::Index;
 use quarantine::{give_up, is_damage};
-
-/// A run that crashed its workers so often is quarantined.
-pub const CRASHES_TO_QUARANTINE: u32 = 5;
 
 /// How long a dead worker's tools are waited for before anything of theirs is done again.
 const LEFT_TOOLS: Duration = Duration::from_secs(10);
@@ -76,6 +77,9 @@ pub(super) struct Drive {
     asking: Option<(u64, AbortHandle)>,
     stop: watch::Sender<bool>,
     inbox: u64,
+    holds: Known,
+    /// Does the store say that it waits for the end of a hold?
+    was_parked: bool,
     /// When the inbox was looked into last: other runs' hints are frequent, and mean nothing to this one.
     looked: tokio::time::Instant,
     worked_until_us: u64,
@@ -98,6 +102,8 @@ impl Drive {
             asking: None,
             stop: watch::Sender::new(false),
             inbox: 0,
+            holds: Known::default(),
+            was_parked: false,
             looked: tokio::time::Instant::now(),
             worked_until_us,
             secrets: Arc::default(),
@@ -185,6 +191,7 @@ impl Drive {
     async fn load(&mut self) -> Result<Checkpoint> {
         let loaded = self.runtime.store.load(&self.claim.run.key).await?;
         self.inbox = loaded.row.inbox;
+        self.was_parked = loaded.row.hold == Some(Hold::Parked);
         // A commit whose outcome was unknown may have brought effects.
         self.index = Index::default();
         loaded.checkpoint()
@@ -211,18 +218,20 @@ impl Drive {
     ) -> Result<Option<Checkpoint>> {
         let mut failures = 0;
         loop {
+            self.learn_holds(&run.definition).await?;
             let unread = self.unread(&checkpoint).await?;
             let outcomes: Vec<String> = seen.iter().filter_map(|done| tool_of(&checkpoint, done)).collect();
             let (draft, request) = self.draft(checkpoint, run, seen, &unread).await?;
-            let release = request.is_none() && self.can_let_go(draft.checkpoint());
-            if draft.is_empty() && !release {
+            let idle = request.is_none() && self.can_let_go(draft.checkpoint());
+            let parks = idle && !self.waits_under(draft.checkpoint()).is_empty();
+            let release = idle && !parks;
+            if draft.is_empty() && !idle {
                 let checkpoint = draft.into_checkpoint();
                 self.dispatch(&checkpoint, run, None);
                 return Ok(Some(checkpoint));
             }
             if draft.is_empty() {
-                let due = standing(draft.checkpoint()).due;
-                self.runtime.store.release(&self.claim, due, false).await?;
+                self.give_back(draft.checkpoint()).await?;
                 return Ok(None);
             }
             match self.commit(draft, seen, release).await {
@@ -234,12 +243,13 @@ impl Drive {
                         return Ok(None);
                     }
                     self.dispatch(&after, run, request);
-                    if self.inbox == after.inbox {
+                    if self.inbox == after.inbox && !parks {
                         return Ok(Some(after));
                     }
                     checkpoint = after;
                 }
-                Err(error) if matches!(error.code(), "run.cancel_unread" | "effect.held") => {
+                Err(error) if matches!(error.code(), "run.cancel_unread" | "run.hold_unknown" | "effect.held") => {
+                    self.forget_holds();
                     checkpoint = self.load().await?;
                 }
                 Err(error) if error.code() == "store.unavailable" && failures < STORE_PATIENCE => {
@@ -278,12 +288,7 @@ impl Drive {
         for (position, message) in unread {
             inbox::read(&mut draft, *position, message)?;
         }
-        if self.claim.crashes >= CRASHES_TO_QUARANTINE && draft.checkpoint().phase == Phase::Active && draft.is_empty()
-        {
-            self.claim.crashes = 0;
-            let text = draft.put(format!("its workers crashed {CRASHES_TO_QUARANTINE} times on it without an outcome"));
-            draft.push(Event::RunStopped(RunStopped { reason: StopReason::Crashes, text }))?;
-        }
+        self.stop_a_crasher(&mut draft)?;
         for done in seen {
             self.take_in(&mut draft, run, done).await?;
         }
@@ -293,10 +298,11 @@ impl Drive {
         let parallel = draft.checkpoint().limits.parallel.max(1);
         let free = if stopping || self.lease.is_too_late() { 0 } else { parallel.saturating_sub(busy) };
         let keys = dedupe::known(&self.runtime, &self.claim.run, draft.checkpoint()).await?;
-        let hands = Hands { free, send_by: self.lease.send_by(), dedupe: &keys, busy: &self.under_way };
+        let (busy, held) = (&self.under_way, &self.holds.held);
+        let hands = Hands { free, send_by: self.lease.send_by(), busy, held, dedupe: &keys };
         owed(&mut draft, &run.definition, hands)?;
         let mut request = None;
-        if !stopping && wants_model(draft.checkpoint(), draft.now()) && self.asking.is_none() {
+        if !stopping && self.wants_model(draft.checkpoint(), draft.now()) && self.asking.is_none() {
             let store = self.runtime.store.clone();
             let (definition, inputs) = (run.definition.clone(), run.inputs.clone());
             let prepared =
@@ -348,6 +354,13 @@ impl Drive {
             Err(error) if is_damage(&error) => return give_up(draft, Some(call), &error),
             found => found?,
         };
+        let found = lineage::equal(&self.runtime, &self.claim.run, draft.checkpoint(), run, reply).await;
+        let Equal { priors: before, apart } = match found {
+            Err(error) if is_damage(&error) => return give_up(draft, Some(call), &error),
+            found => found?,
+        };
+        // What the run itself did stands before what it began with.
+        let priors = before.into_iter().chain(priors).collect();
         let question = Question {
             definition: &run.definition,
             call,
@@ -355,6 +368,7 @@ impl Drive {
             transcript: ValueRef::of(transcript),
             check: &|tool, arguments| run.schemas.check(tool, arguments),
             priors: &priors,
+            apart: &apart,
         };
         decide(draft, &question)
     }
@@ -378,9 +392,9 @@ impl Drive {
         let now = self.runtime.store.now();
         self.under_way.is_empty()
             && self.asking.is_none()
-            && dispatchable(checkpoint, self.claim.epoch, now).is_empty()
-            && !wants_model(checkpoint, now)
-            && standing(checkpoint).due.is_none_or(|due| due > now)
+            && self.dispatchable(checkpoint, now).is_empty()
+            && !self.wants_model(checkpoint, now)
+            && self.stands(checkpoint).due.is_none_or(|due| due > now)
     }
 
     async fn commit(&mut self, draft: Draft, seen: &[Done], release: bool) -> Result<Checkpoint> {
@@ -400,6 +414,7 @@ impl Drive {
                 _ => None,
             }),
             standing: standing(after),
+            known_hold: self.holds.newest,
             release,
         };
         let mut results = self.runtime.store.commit(vec![commit]).await;
@@ -442,7 +457,7 @@ impl Drive {
         }
         let now = self.runtime.store.now();
         let parallel = checkpoint.limits.parallel.max(1) as usize;
-        for ordinal in dispatchable(checkpoint, self.claim.epoch, now) {
+        for ordinal in self.dispatchable(checkpoint, now) {
             if self.under_way.len() >= parallel {
                 return;
             }
@@ -469,6 +484,7 @@ impl Drive {
             run: self.claim.run.clone(),
             epoch: self.claim.epoch,
             pinned: run.clone(),
+            lineage: checkpoint.lineage.clone(),
             arguments: self.cache.get(&action.arguments).map(<[u8]>::to_vec),
             artifacts: checkpoint.artifacts.iter().map(|(name, kept)| (name.clone(), kept.content)).collect(),
             action,
@@ -501,7 +517,7 @@ impl Drive {
         let now = self.runtime.store.now();
         let due = match &checkpoint.phase {
             Phase::Cancelling { grace_until, .. } => Some(*grace_until),
-            _ => standing(checkpoint).due.filter(|due| *due > now),
+            _ => self.stands(checkpoint).due.filter(|due| *due > now),
         };
         let until_due = due.map_or(Duration::from_secs(5), |due| Duration::from_millis(due.ms_since(now).max(1)));
         let mut seen = Vec::new();

@@ -17,7 +17,8 @@ mod request;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lodestep_core::rules::standing::Standing;
+use lodestep_core::hold::Held;
+use lodestep_core::rules::standing::{Standing, standing_under};
 use lodestep_core::{Result, RunKey, Timestamp};
 use lodestep_store::loaded::undecodable;
 use lodestep_store::{Claim, Hold, Loaded, Store, Want};
@@ -28,6 +29,7 @@ use crate::observe::Observer;
 use crate::runtime::Runtime;
 use crate::worker::drive::Drive;
 use crate::worker::lease::Lease;
+use crate::worker::pinned::Pinned;
 
 /// How many runs one worker advances at once.
 pub const RUNS_AT_ONCE: usize = 512;
@@ -120,7 +122,7 @@ impl Runtime {
                 advance(self.clone(), lease.share(), claim, observer.clone(), shutdown.clone()).await;
             }
             let Some(loaded) = self.readable(run).await? else { break undecodable() };
-            let stands = loaded.standing()?;
+            let stands = self.stands(&loaded).await?;
             let held = loaded.row.holder.is_some();
             if shutdown.is_begun() || (!held && loaded.unread.is_empty() && enough(&stands)) {
                 break stands;
@@ -129,6 +131,17 @@ impl Runtime {
         };
         lease.give_back().await?;
         Ok(stands)
+    }
+
+    /// Where a run stands; for one that is parked under the holds of this moment.
+    async fn stands(&self, loaded: &Loaded) -> Result<Standing> {
+        if loaded.row.hold != Some(Hold::Parked) {
+            return loaded.standing();
+        }
+        let checkpoint = loaded.checkpoint()?;
+        let pinned = Pinned::of(self, &loaded.row.run, &checkpoint).await?;
+        let holds = self.store.dispatch_holds().await?;
+        Ok(standing_under(&checkpoint, &Held::of(&holds.open, &pinned.definition)))
     }
 
     /// A run, as it is loaded; `None` when it is held because it can't be read.

@@ -5,7 +5,7 @@
 //!
 //! - `script`: small valid runs.
 //! - `start`, `commit`, `tables`, `beside`, `dedupe`, `lease`, `death`, `inbox`, `verdict`, `words`, `value`, `listing`,
-//!   `hint`:
+//!   `hold`, `hint`:
 //!   the cases.
 
 mod beside;
@@ -13,6 +13,7 @@ mod commit;
 mod death;
 mod dedupe;
 mod hint;
+mod hold;
 mod inbox;
 mod lease;
 mod listing;
@@ -215,6 +216,12 @@ pub fn cases() -> Vec<Case> {
             a_listing_goes_by_labels_and_by_when_a_run_began,
             a_run_is_found_by_the_end_of_its_id,
             requests_are_found_by_the_start_of_their_name;
+        hold:
+            a_hold_is_listed_until_it_is_released,
+            no_intent_is_stored_under_a_hold_that_its_worker_does_not_know,
+            a_parked_run_is_due_when_one_of_its_holds_ends,
+            a_run_parked_under_a_hold_that_has_ended_is_due_at_once,
+            a_hold_is_hinted_at_to_another_handle;
         hint:
             a_change_is_hinted_at_to_this_handle,
             a_change_is_hinted_at_to_another_handle_within_50_ms;

@@ -78,6 +78,7 @@ pub(super) struct Held {
 pub(super) struct How {
     pub(super) snapshot: bool,
     pub(super) release: bool,
+    pub(super) known_hold: u64,
 }
 
 impl Held {
@@ -114,6 +115,7 @@ impl Held {
             epoch: self.claim.epoch,
             standing: standing(&transition.checkpoint),
             transition: Arc::new(transition),
+            known_hold: how.known_hold,
             transcript: None,
             snapshot: how.snapshot,
             release: how.release,
@@ -175,6 +177,7 @@ impl Held {
                 settles_after_ms: 1_000,
                 max_attempts: 3,
                 proposed_by: None,
+                elsewhere: None,
                 counted: true,
                 dedupe: dedupe.map(str::to_owned),
             }))?;
@@ -259,10 +262,10 @@ impl Held {
 }
 
 /// How a release commits.
-pub(super) const RELEASE: How = How { snapshot: false, release: true };
+pub(super) const RELEASE: How = How { snapshot: false, release: true, known_hold: 0 };
 
 /// How a step with a snapshot commits.
-pub(super) const SNAPSHOT: How = How { snapshot: true, release: false };
+pub(super) const SNAPSHOT: How = How { snapshot: true, release: false, known_hold: 0 };
 
 /// The sameness of the effect at a place.
 pub(super) fn same(ordinal: Ordinal) -> Digest {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use lodestep_core::rules::standing::standing;
 use lodestep_core::{Result, Timestamp, Transition};
 
-use super::state::{Run, State};
+use super::state::{Letter, Run, State};
 use crate::refusals;
 use crate::retention::superfluous;
 use crate::rows::{Head, Rows, Tables, labels_of};
-use crate::store::{Commit, Committed, JournalRow, RunRef, RunRow, StartRun, Started};
+use crate::store::{Adopt, Commit, Committed, JournalRow, RunRef, RunRow, StartRun, Started};
 
 impl State {
     pub(super) fn start(&mut self, start: StartRun, now: Timestamp) -> Result<Started> {
@@ -34,6 +34,7 @@ impl State {
             inbox: Vec::new(),
             inbox_read: 0,
             tables: Tables::default(),
+            root: start.transition.checkpoint.lineage.last().map(|root| root.run.clone()),
         });
         self.append(&run, start.transition, None, false)?;
         Ok(Started::New(run))
@@ -48,12 +49,63 @@ impl State {
         rows.filter(|row| alike(row) && !row.status.is_terminal()).cloned().collect()
     }
 
+    /// Takes in a run that comes whole from another store.
+    pub(super) fn adopt(&mut self, adopt: Adopt) -> Result<RunRef> {
+        let state = &adopt.state;
+        let key = state.key();
+        if self.find_run(&key).is_some() {
+            return Err(refusals::is_here(&key));
+        }
+        let mut inbox = Vec::new();
+        for letter in adopt.letters {
+            inbox.push(Letter { position: letter.position, id: letter.id, message: letter.message? });
+        }
+        let run = self.next_ref(key.clone());
+        if let Some(taken) = self.taken_by_another(&run, &adopt.tables.key_changes()) {
+            return Err(taken);
+        }
+        let stands = standing(state);
+        let head = Head::of(state, &stands);
+        let row = RunRow {
+            run: run.clone(),
+            agent: state.agent.clone(),
+            definition: state.definition.digest,
+            inputs: state.inputs.digest,
+            status: head.status,
+            why: head.why,
+            due: stands.due,
+            holder: None,
+            seq: head.seq,
+            head: head.digest,
+            epoch: adopt.epoch,
+            crashes: 0,
+            started_at: state.started_at,
+            labels: adopt.labels,
+            updated_at: head.updated_at,
+            inbox: inbox.last().map_or(0, |letter| letter.position),
+            hold: None,
+        };
+        self.asked.extend(adopt.tables.requests.iter().map(|asked| (run.number, asked.name)));
+        self.by_key.insert(key, run.number);
+        self.runs.push(Run {
+            row,
+            journal: adopt.rows,
+            snapshots: vec![(state.seq, state.to_bytes())],
+            inbox,
+            inbox_read: head.inbox_read,
+            root: state.lineage.last().map(|root| root.run.clone()),
+            tables: adopt.tables,
+        });
+        Ok(run)
+    }
+
     pub(super) fn commit(&mut self, commit: Commit, now: Timestamp) -> Result<Committed> {
         let after = &commit.transition.checkpoint;
         let rows = Rows::of(&commit.transition.events, after);
         let head = Head::of(after, &commit.standing);
         let read = head.inbox_read;
-        let other = self.taken_by_another(&commit.run, &rows);
+        let other = self.taken_by_another(&commit.run, &rows.keys);
+        let newest_hold = self.newest_hold();
         let run = self.run_mut(&commit.run)?;
         let holds = run.row.holder.is_some() && run.row.epoch == commit.epoch;
         if !holds || after.seq != run.row.seq + 1 {
@@ -66,6 +118,9 @@ impl State {
         if let Some(error) = other {
             return Err(error);
         }
+        if rows.yields_to_hold && newest_hold > commit.known_hold {
+            return Err(refusals::hold_unknown(&commit.run.key));
+        }
         run.row.seq = head.seq;
         run.row.head = head.digest;
         run.row.updated_at = head.updated_at;
@@ -73,7 +128,7 @@ impl State {
         run.row.why = head.why;
         run.row.hold = None;
         run.inbox_read = read;
-        if rows.has_outcome {
+        if rows.clears_crashes {
             run.row.crashes = 0;
         }
         if commit.release {

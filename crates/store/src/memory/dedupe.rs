@@ -5,7 +5,7 @@ use lodestep_core::{Error, Timestamp};
 
 use super::state::{Run, State};
 use crate::refusals;
-use crate::rows::{KeyChange, KeyFate, KeyRow, Rows};
+use crate::rows::{KeyChange, KeyFate, KeyRow};
 use crate::store::{Hold, KeyHolder, RunRef};
 
 impl State {
@@ -20,8 +20,8 @@ impl State {
     }
 
     /// Why a transition can't have a key that it takes.
-    pub(super) fn taken_by_another(&self, run: &RunRef, rows: &Rows) -> Option<Error> {
-        rows.keys.iter().find_map(|change| {
+    pub(super) fn taken_by_another(&self, run: &RunRef, changes: &[KeyChange]) -> Option<Error> {
+        changes.iter().find_map(|change| {
             let KeyChange::Taken(wanted) = change else { return None };
             let mut holders = self.keys_of(&run.key.namespace).filter(|(_, row)| row.key == wanted.key);
             let (holder, row) =

@@ -6,11 +6,13 @@
 //! - `state`: what is held.
 //! - `commit`: starts and transitions.
 //! - `lease`: workers, claims, releases.
+//! - `hold`: what operators stopped.
 //! - `inbox`: words to a run.
 //! - `read`: loading and listing.
 
 mod commit;
 mod dedupe;
+mod hold;
 mod inbox;
 mod lease;
 mod read;
@@ -21,8 +23,10 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lodestep_core::context::Blobs;
+use lodestep_core::hold::{DispatchHold, Target};
 use lodestep_core::rules::inbox::{Message, Verdict};
-use lodestep_core::{Digest, Result, RunKey, Stored, Timestamp, ValueRef};
+use lodestep_core::rules::standing::Standing;
+use lodestep_core::{Digest, Result, RunId, RunKey, Stored, Timestamp, ValueRef};
 use tokio::sync::watch;
 
 use crate::changes::Changes;
@@ -132,6 +136,10 @@ impl Store for MemoryStore {
         self.change(|state| state.start(start, self.now()))
     }
 
+    fn adopt(&self, adopt: Adopt) -> StoreFuture<'_, RunRef> {
+        self.change(|state| state.adopt(adopt))
+    }
+
     fn claim<'a>(&'a self, worker: &'a WorkerId, want: Want) -> StoreFuture<'a, Vec<Claim>> {
         self.later(move |state| state.claim(worker, &want, self.now(), self.clock.boot_us()))
     }
@@ -153,6 +161,26 @@ impl Store for MemoryStore {
 
     fn hold<'a>(&'a self, claim: &'a Claim, why: &'a str) -> StoreFuture<'a, ()> {
         self.change(move |state| state.hold(claim, why))
+    }
+
+    fn hold_dispatch<'a>(&'a self, target: &'a Target, by: &'a str, reason: &'a str) -> StoreFuture<'a, Holding> {
+        self.change(move |state| Ok(state.hold_dispatch(target, by, reason, self.now())))
+    }
+
+    fn release_dispatch<'a>(&'a self, target: &'a Target, _by: &'a str) -> StoreFuture<'a, Option<DispatchHold>> {
+        self.change(move |state| Ok(state.release_dispatch(target, self.now())))
+    }
+
+    fn dispatch_holds(&self) -> StoreFuture<'_, DispatchHolds> {
+        self.later(|state| Ok(state.dispatch_holds()))
+    }
+
+    fn holds_version(&self) -> u64 {
+        self.with(|state| state.holds_version())
+    }
+
+    fn park<'a>(&'a self, claim: &'a Claim, standing: &'a Standing, holds: &'a [u64]) -> StoreFuture<'a, ()> {
+        self.change(move |state| state.park(claim, standing, holds, self.now()))
     }
 
     fn load<'a>(&'a self, run: &'a RunKey) -> StoreFuture<'a, Loaded> {
@@ -218,6 +246,19 @@ impl Store for MemoryStore {
 
     fn dedupe_keys<'a>(&'a self, namespace: &'a str, keys: &'a [String]) -> StoreFuture<'a, Vec<KeyHolder>> {
         self.later(move |state| Ok(state.dedupe_keys(namespace, keys)))
+    }
+
+    fn kin_effects<'a>(
+        &'a self,
+        run: &'a RunRef,
+        root: &'a RunId,
+        same: &'a Digest,
+    ) -> StoreFuture<'a, Vec<(RunRef, EffectRow)>> {
+        self.later(move |state| Ok(state.kin_effects(run, root, same)))
+    }
+
+    fn kin<'a>(&'a self, run: &'a RunRef, root: &'a RunId) -> StoreFuture<'a, Vec<RunRow>> {
+        self.later(move |state| Ok(state.kin(run, root).map(|kin| kin.row.clone()).collect()))
     }
 
     fn artifacts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Vec<ArtifactRow>> {

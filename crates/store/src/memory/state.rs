@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use lodestep_core::rules::inbox::Message;
-use lodestep_core::{Digest, INLINE_VALUE_BYTES, Result, RunKey, Timestamp, ValueRef};
+use lodestep_core::{Digest, INLINE_VALUE_BYTES, Result, RunId, RunKey, Timestamp, ValueRef};
 
+use super::hold::Holds;
 use crate::refusals;
 use crate::rows::Tables;
-use crate::store::{JournalRow, RunRef, RunRow, WorkerId};
+use crate::store::{EffectRow, JournalRow, RunRef, RunRow, WorkerId};
 
 /// Everything.
 #[derive(Default)]
@@ -20,6 +21,7 @@ pub(super) struct State {
     pub(super) asked: Vec<(i64, Digest)>,
     pub(super) workers: BTreeMap<WorkerId, Worker>,
     pub(super) workers_ever: u64,
+    pub(super) holds: Holds,
     /// Values above the inline bound.
     pub(super) files: HashMap<Digest, Vec<u8>>,
 }
@@ -39,6 +41,8 @@ pub(super) struct Run {
     /// The position of the last message that a transition read.
     pub(super) inbox_read: u64,
     pub(super) tables: Tables,
+    /// The run at the root of its lineage, for forks.
+    pub(super) root: Option<RunId>,
 }
 
 /// A message in an inbox.
@@ -68,6 +72,23 @@ impl State {
     pub(super) fn run_by_key(&mut self, key: &RunKey) -> Result<&mut Run> {
         let number = self.by_key.get(key).copied().unwrap_or_default();
         self.runs.get_mut(place(number)).ok_or_else(|| refusals::not_found(key))
+    }
+
+    /// The other runs of a lineage.
+    pub(super) fn kin<'a>(&'a self, run: &'a RunRef, root: &'a RunId) -> impl Iterator<Item = &'a Run> {
+        self.runs.iter().filter(move |kin| {
+            let key = &kin.row.run.key;
+            let of_it = kin.root.as_ref() == Some(root) || key.run == *root;
+            of_it && key.namespace == run.key.namespace && kin.row.run.number != run.number
+        })
+    }
+
+    pub(super) fn kin_effects(&self, run: &RunRef, root: &RunId, same: &Digest) -> Vec<(RunRef, EffectRow)> {
+        let of = |kin: &'_ Run| {
+            let equal = kin.tables.effects.iter().filter(|effect| effect.same == *same).cloned();
+            equal.map(|effect| (kin.row.run.clone(), effect)).collect::<Vec<_>>()
+        };
+        self.kin(run, root).flat_map(of).collect()
     }
 
     pub(super) fn next_ref(&self, key: RunKey) -> RunRef {

@@ -26,11 +26,11 @@ pub(super) fn beside(db: &Connection, run: &RunRef) -> Done<Beside> {
     let Some(row) = rows.next()? else { return Err(refusals::not_found(&run.key).into()) };
     Ok(Beside {
         row: run_row(row)?,
-        found_as: from_end(&row.get::<_, String>(20)?),
-        listed_in: row.get(21)?,
-        inbox_read: unsigned(row, 22)?,
-        cancel_at: row.get::<_, Option<i64>>(23)?.map(i64::unsigned_abs),
-        holder_is_known: row.get(24)?,
+        found_as: from_end(&row.get::<_, String>(21)?),
+        listed_in: row.get(22)?,
+        inbox_read: unsigned(row, 23)?,
+        cancel_at: row.get::<_, Option<i64>>(24)?.map(i64::unsigned_abs),
+        holder_is_known: row.get(25)?,
         tables: Tables {
             effects: effects(db, run, None)?,
             artifacts: artifacts(db, run)?,

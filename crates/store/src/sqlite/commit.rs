@@ -18,16 +18,18 @@ use crate::store::{Commit, Committed, RunRef};
 pub(super) const LEAN: &str = "UPDATE head SET seq = ?3, digest = ?4, inbox_read = ?5, updated_at = ?6, left_by = NULL,
      crashes = CASE WHEN ?7 THEN 0 ELSE crashes END
  WHERE run = ?1 AND epoch = ?2 AND seq = ?3 - 1 AND holder IS NOT NULL
-     AND inbox = ?5 AND status = ?8 AND why = ?9";
+     AND inbox = ?5 AND status = ?8 AND why = ?9
+     AND (NOT ?10 OR ?11 >= (SELECT coalesce(max(n), 0) FROM hold))";
 
-/// Any other: what it needs besides is at the end, intent, release, due and now.
+/// Any other: what it needs besides is at the end, intent, release, due and now, and the hold that is known.
 const FULL: &str = "UPDATE head SET seq = ?3, digest = ?4, inbox_read = ?5, updated_at = ?6, left_by = NULL,
-     rewound = 0, undecodable = 0,
+     rewound = 0, undecodable = 0, parked = 0,
      crashes = CASE WHEN ?7 THEN 0 WHEN ?11 THEN max(crashes - 1, 0) ELSE crashes END,
      status = ?8, why = ?9, holder = CASE WHEN ?11 THEN NULL ELSE holder END,
      due_at = CASE WHEN NOT ?11 THEN due_at WHEN inbox > ?5 THEN ?13 ELSE ?12 END
  WHERE run = ?1 AND epoch = ?2 AND seq = ?3 - 1 AND holder IS NOT NULL
-     AND (NOT ?10 OR cancel_at IS NULL OR cancel_at <= ?5)";
+     AND (NOT ?10 OR cancel_at IS NULL OR cancel_at <= ?5)
+     AND (NOT ?14 OR ?15 >= (SELECT coalesce(max(n), 0) FROM hold))";
 
 /// A transition, encoded before the connection is taken: the state itself stays with the caller.
 pub(super) struct Prepared {
@@ -40,6 +42,7 @@ pub(super) struct Prepared {
     why: String,
     due: Option<Timestamp>,
     release: bool,
+    known_hold: i64,
     rows: RowsOf,
 }
 
@@ -125,6 +128,7 @@ impl Prepared {
             why: head.why,
             due: commit.standing.due,
             release: commit.release,
+            known_hold: signed(commit.known_hold),
             rows: RowsOf::encode(&commit.transition, commit.transcript.as_deref(), commit.snapshot),
         }
     }
@@ -158,9 +162,11 @@ impl Prepared {
             self.digest,
             self.read,
             self.at.as_micros(),
-            self.rows.drawn.has_outcome,
+            self.rows.drawn.clears_crashes,
             self.status.to_number(),
             self.why,
+            self.rows.drawn.yields_to_hold,
+            self.known_hold,
         ])
     }
 
@@ -173,13 +179,15 @@ impl Prepared {
             self.digest,
             self.read,
             self.at.as_micros(),
-            drawn.has_outcome,
+            drawn.clears_crashes,
             self.status.to_number(),
             self.why,
             drawn.yields_to_cancel,
             self.release,
             self.due.map(Timestamp::as_micros),
             now.as_micros(),
+            drawn.yields_to_hold,
+            self.known_hold,
         ])
     }
 
@@ -189,6 +197,11 @@ impl Prepared {
             .prepare_cached("SELECT 1 FROM head WHERE run = ? AND epoch = ? AND seq = ? - 1 AND holder IS NOT NULL")?
             .exists(params![self.run.number, self.epoch, self.rows.seq])?;
         let key = &self.run.key;
-        Ok(if holds { refusals::cancel_unread(key) } else { refusals::lease_lost(key) })
+        if !holds {
+            return Ok(refusals::lease_lost(key));
+        }
+        let newer = "SELECT 1 FROM hold WHERE n > ?";
+        let unknown = self.rows.drawn.yields_to_hold && db.prepare_cached(newer)?.exists([self.known_hold])?;
+        Ok(if unknown { refusals::hold_unknown(key) } else { refusals::cancel_unread(key) })
     }
 }

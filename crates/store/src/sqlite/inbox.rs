@@ -60,7 +60,8 @@ impl Outgoing {
         }
     }
 
-    fn insert(&self, db: &Connection, run: i64, position: u64, now: Timestamp) -> Done<()> {
+    /// Stores it at this place of the inbox.
+    pub(super) fn insert(&self, db: &Connection, run: i64, position: u64, now: Timestamp) -> Done<()> {
         let seal = seal(position, &self.id, &self.body, now);
         db.prepare_cached("INSERT INTO message (run, position, id, body, sent_at, digest) VALUES (?, ?, ?, ?, ?, ?)")?
             .execute(params![run, signed(position), self.id, self.body, now.as_micros(), seal.as_bytes()])?;

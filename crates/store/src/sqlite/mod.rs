@@ -11,15 +11,19 @@
 //! - `worker`, `lease`: who may advance a run.
 //! - `load`, `list`, `label`, `value`, `beside`: what is read; `integrity`: whether it can be.
 //! - `witness`: was the file put back to an older copy?
+//! - `hold`: what operators stopped.
 //! - `watch`: hints from other processes.
 //! - `row`, `pack`, `failure`: columns, packed columns, errors.
 
+mod adopt;
 mod beside;
 mod commit;
 mod dedupe;
 mod failure;
+mod hold;
 mod inbox;
 mod integrity;
+mod kin;
 mod label;
 mod lease;
 mod list;
@@ -49,8 +53,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use lodestep_core::context::Blobs;
+use lodestep_core::hold::{DispatchHold, Target};
 use lodestep_core::rules::inbox::{Message, Verdict};
-use lodestep_core::{Digest, Result, RunKey, Stored, Timestamp, ValueRef};
+use lodestep_core::rules::standing::Standing;
+use lodestep_core::{Digest, Result, RunId, RunKey, Stored, Timestamp, ValueRef};
 use rusqlite::Connection;
 
 use crate::changes::Changes;
@@ -198,6 +204,19 @@ impl SqliteStore {
         let _ = self.readers.read_one_moment(&self.path, |db| Ok(self.witness.note(db)?));
     }
 
+    /// As [`Self::change`], for an act that also gives the version of the holds after it.
+    fn change_holds<'a, T: Send + 'static>(
+        &'a self,
+        act: impl FnMut(&Connection) -> Done<(T, u64)> + Send + 'static,
+    ) -> StoreFuture<'a, T> {
+        Box::pin(async move {
+            let (done, version) = self.change(act).await?;
+            self.changes.sees_holds(version);
+            self.changes.notify();
+            Ok(done)
+        })
+    }
+
     async fn enlist_one(&self) -> Result<WorkerId> {
         let boot_us = self.clock.boot_us();
         let worker = self.workers.lock_new(boot_us)?;
@@ -329,6 +348,13 @@ impl Store for SqliteStore {
         })
     }
 
+    fn adopt(&self, adopt: Adopt) -> StoreFuture<'_, RunRef> {
+        Box::pin(async move {
+            let (adopt, clock) = (Box::new(adopt), Arc::clone(&self.clock));
+            self.change(move |db| adopt::adopt(db, &adopt, clock.wall())).await
+        })
+    }
+
     fn claim<'a>(&'a self, worker: &'a WorkerId, want: Want) -> StoreFuture<'a, Vec<Claim>> {
         Box::pin(self.claim_some(worker, want))
     }
@@ -345,6 +371,31 @@ impl Store for SqliteStore {
     fn hold<'a>(&'a self, claim: &'a Claim, why: &'a str) -> StoreFuture<'a, ()> {
         let (claim, why) = (claim.clone(), why.to_owned());
         self.change(move |db| lease::hold(db, &claim, &why))
+    }
+
+    fn hold_dispatch<'a>(&'a self, target: &'a Target, by: &'a str, reason: &'a str) -> StoreFuture<'a, Holding> {
+        let (target, by, reason) = (target.clone(), by.to_owned(), reason.to_owned());
+        let clock = Arc::clone(&self.clock);
+        self.change_holds(move |db| hold::begin(db, &target, &by, &reason, clock.wall()))
+    }
+
+    fn release_dispatch<'a>(&'a self, target: &'a Target, by: &'a str) -> StoreFuture<'a, Option<DispatchHold>> {
+        let (target, by, clock) = (target.clone(), by.to_owned(), Arc::clone(&self.clock));
+        self.change_holds(move |db| hold::end(db, &target, &by, clock.wall()))
+    }
+
+    fn dispatch_holds(&self) -> StoreFuture<'_, DispatchHolds> {
+        self.read_one_moment(hold::all)
+    }
+
+    fn holds_version(&self) -> u64 {
+        self.changes.holds_version()
+    }
+
+    fn park<'a>(&'a self, claim: &'a Claim, standing: &'a Standing, holds: &'a [u64]) -> StoreFuture<'a, ()> {
+        let (claim, standing, holds) = (claim.clone(), standing.clone(), holds.to_vec());
+        let clock = Arc::clone(&self.clock);
+        self.change(move |db| hold::park(db, &claim, &standing, &holds, clock.wall()))
     }
 
     fn load<'a>(&'a self, run: &'a RunKey) -> StoreFuture<'a, Loaded> {
@@ -402,6 +453,19 @@ impl Store for SqliteStore {
 
     fn effects<'a>(&'a self, run: &'a RunRef, same: Option<&'a Digest>) -> StoreFuture<'a, Vec<EffectRow>> {
         self.read(move |db| load::effects(db, run, same))
+    }
+
+    fn kin_effects<'a>(
+        &'a self,
+        run: &'a RunRef,
+        root: &'a RunId,
+        same: &'a Digest,
+    ) -> StoreFuture<'a, Vec<(RunRef, EffectRow)>> {
+        self.read_one_moment(move |db| kin::effects(db, run, root, same))
+    }
+
+    fn kin<'a>(&'a self, run: &'a RunRef, root: &'a RunId) -> StoreFuture<'a, Vec<RunRow>> {
+        self.read(move |db| kin::runs(db, run, root))
     }
 
     fn artifacts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Vec<ArtifactRow>> {

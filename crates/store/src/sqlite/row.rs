@@ -16,7 +16,7 @@ macro_rules! run_columns {
     () => {
         "run.number, run.namespace, run.id, run.agent, run.definition, run.inputs, run.started_at, \
          head.status, head.why, head.due_at, head.holder, head.seq, head.digest, head.epoch, head.crashes, \
-         head.updated_at, head.inbox, head.rewound, head.undecodable, run.labels"
+         head.updated_at, head.inbox, head.rewound, head.undecodable, run.labels, head.parked"
     };
 }
 pub(super) use run_columns;
@@ -41,10 +41,11 @@ pub(super) fn run_row(row: &Row<'_>) -> Done<RunRow> {
         crashes: row.get(14)?,
         updated_at: time(row, 15)?,
         inbox: unsigned(row, 16)?,
-        hold: match (row.get(17)?, row.get(18)?) {
-            (_, true) => Some(Hold::Undecodable),
-            (true, false) => Some(Hold::Rewound),
-            (false, false) => None,
+        hold: match (row.get(17)?, row.get(18)?, row.get(20)?) {
+            (_, true, _) => Some(Hold::Undecodable),
+            (true, false, _) => Some(Hold::Rewound),
+            (false, false, true) => Some(Hold::Parked),
+            (false, false, false) => None,
         },
         labels: label::from_text(&row.get::<_, String>(19)?),
     })

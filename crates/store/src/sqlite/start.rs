@@ -52,8 +52,8 @@ impl PreparedStart {
         let start = &self.start;
         let id = start.key.run.as_str();
         db.prepare_cached(
-            "INSERT INTO run (namespace, id, id_from_end, agent, definition, inputs, started_at, labels)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO run (namespace, id, id_from_end, agent, definition, inputs, started_at, labels, root)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )?
         .execute(params![
             start.key.namespace,
@@ -64,6 +64,7 @@ impl PreparedStart {
             start.inputs.as_bytes(),
             start.transition.checkpoint.started_at.as_micros(),
             label::to_text(&self.labels),
+            start.transition.checkpoint.lineage.last().map(|root| root.run.as_str()),
         ])?;
         let run = RunRef { key: Arc::new(start.key.clone()), number: db.last_insert_rowid() };
         label::insert(db, &run, &self.labels)?;

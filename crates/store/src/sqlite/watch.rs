@@ -11,6 +11,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::failure::Done;
+use super::hold;
 use super::settings;
 use super::worker::{Known, Workers};
 use crate::changes::Changes;
@@ -101,9 +102,10 @@ impl Shared {
     fn look(&self, eye: &mut Eye) -> Done<bool> {
         let now = self.clock.wall().as_micros();
         let changed = eye.refresh()?;
+        let holds_changed = self.changes.sees_holds(eye.holds);
         let is_due = eye.next_due.is_some_and(|due| due <= now);
         // A run whose time has come by the clock alone is told once.
-        let hint = (is_due && (changed || !eye.told_due)) || eye.message_is_new();
+        let hint = holds_changed || (is_due && (changed || !eye.told_due)) || eye.message_is_new();
         eye.told_due = is_due;
         eye.looks += 1;
         let probes = eye.looks.is_multiple_of(LOOKS_PER_PROBE);
@@ -121,6 +123,7 @@ struct Eye {
     newest_message: Option<i64>,
     told_message: Option<i64>,
     known: Vec<Known>,
+    holds: u64,
 }
 
 impl Eye {
@@ -134,6 +137,7 @@ impl Eye {
             newest_message: None,
             told_message: None,
             known: Vec::new(),
+            holds: 0,
         }
     }
 
@@ -149,6 +153,7 @@ impl Eye {
             .query_row([], |row| row.get(0))?;
         self.newest_message = self.db.prepare_cached("SELECT max(n) FROM message")?.query_row([], |row| row.get(0))?;
         self.known = Workers::others(&self.db, "")?;
+        self.holds = hold::version(&self.db)?;
         self.version = Some(version);
         Ok(true)
     }

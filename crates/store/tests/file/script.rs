@@ -77,6 +77,7 @@ impl Run {
             epoch: self.claim.epoch,
             standing: standing(&transition.checkpoint),
             transition: Arc::new(transition),
+            known_hold: 0,
             transcript: None,
             snapshot: false,
             release: false,

@@ -112,7 +112,7 @@ impl Findings {
         let latest = if at_once { Some(soon) } else { standing(state).due.map(|due| due.max(soon)) };
         let fits = match (row.due, latest) {
             (Some(due), Some(latest)) => due <= latest,
-            (None, Some(_)) => false,
+            (None, Some(_)) => row.hold == Some(Hold::Parked),
             // A worker that has gone may have left it due for a look.
             (Some(due), None) => due <= soon,
             (None, None) => true,

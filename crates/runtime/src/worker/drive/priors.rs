@@ -6,8 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lodestep_core::event::Event;
-use lodestep_core::json::parse_strict;
-use lodestep_core::rules::decide::Prior;
+use lodestep_core::rules::decide::{Prior, same_of};
 use lodestep_core::{Checkpoint, Digest, Result};
 use lodestep_model::Reply;
 use lodestep_store::{EffectRow, RunRef};
@@ -49,11 +48,7 @@ impl Index {
             return Ok(priors);
         }
         for call in &reply.calls {
-            let Some(tool) = pinned.definition.tool(&call.name).filter(|tool| !tool.class.is_repeatable()) else {
-                continue;
-            };
-            let Ok(arguments) = parse_strict(&call.arguments) else { continue };
-            let same = lodestep_core::effect::sameness(&tool.name, &arguments, tool.same_by.as_deref());
+            let Some(same) = same_of(checkpoint, &pinned.definition, call) else { continue };
             let rows = self.rows(runtime, run, checkpoint, &same).await?;
             if let Some(prior) = inspect::prior(runtime, run, rows).await? {
                 priors.insert(same, prior);

@@ -32,7 +32,24 @@ fn in_words(error: &Error) -> String {
     format!("{}; {}", error.what(), error.next())
 }
 
+/// A run that crashed its workers so often, without an outcome between, is quarantined.
+const CRASHES_TO_QUARANTINE: u32 = 5;
+
 impl Drive {
+    /// A run that crashes its workers is stopped before anything else is sent or asked. Whoever released it has the word:
+    /// its crashes count anew.
+    pub(super) fn stop_a_crasher(&mut self, draft: &mut Draft) -> Result<()> {
+        if draft.events().iter().any(|event| matches!(event, Event::RunResumed(_))) {
+            self.claim.crashes = 0;
+        }
+        if self.claim.crashes < CRASHES_TO_QUARANTINE || draft.checkpoint().phase != Phase::Active {
+            return Ok(());
+        }
+        let text = format!("its workers crashed {} times on it without an outcome", self.claim.crashes);
+        self.claim.crashes = 0;
+        quarantine(draft, StopReason::Crashes, text)
+    }
+
     /// The store was put back to an older copy: the run says so before it does anything else. One that is being
     /// cancelled or is over does nothing that could happen twice, and goes on.
     pub(super) fn is_rewound(&self, checkpoint: &Checkpoint) -> Option<String> {

@@ -1,6 +1,6 @@
 -- The first tables.
 
--- What never changes about a run. Everything else names it by its number.
+-- What never changes about a run. Everything else names it by its number. The root of a fork's lineage is an id.
 CREATE TABLE run (
     number INTEGER PRIMARY KEY,
     namespace TEXT NOT NULL,
@@ -11,8 +11,10 @@ CREATE TABLE run (
     definition BLOB NOT NULL,
     inputs BLOB NOT NULL,
     started_at INTEGER NOT NULL,
-    labels TEXT NOT NULL
+    labels TEXT NOT NULL,
+    root TEXT
 ) STRICT;
+CREATE INDEX run_by_root ON run (root) WHERE root IS NOT NULL;
 CREATE UNIQUE INDEX run_by_id ON run (namespace, id_from_end);
 CREATE INDEX run_by_agent ON run (namespace, agent);
 CREATE INDEX run_by_inputs ON run (inputs);
@@ -29,6 +31,7 @@ CREATE TABLE label (
 -- Where a run stands. A plain step changes no column that an index names.
 -- rewound: the store was put back to an older copy, and the run's journal does not say so yet.
 -- undecodable: it can't be read, and no worker gets it before it is released.
+-- parked: what comes next is held.
 CREATE TABLE head (
     run INTEGER PRIMARY KEY,
     namespace TEXT NOT NULL,
@@ -48,7 +51,8 @@ CREATE TABLE head (
     cancel_at INTEGER,
     updated_at INTEGER NOT NULL,
     rewound INTEGER NOT NULL DEFAULT 0,
-    undecodable INTEGER NOT NULL DEFAULT 0
+    undecodable INTEGER NOT NULL DEFAULT 0,
+    parked INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX head_by_status ON head (namespace, status);
 CREATE INDEX head_due ON head (due_at) WHERE due_at IS NOT NULL;
@@ -119,6 +123,18 @@ CREATE TABLE artifact (
     seq INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX artifact_by_run ON artifact (run);
+
+-- What operators stopped, and the runs that wait for its end. No row of hold is ever removed: numbers only grow.
+CREATE TABLE hold (
+    n INTEGER PRIMARY KEY,
+    target TEXT NOT NULL,
+    said_by TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    since INTEGER NOT NULL,
+    ended_at INTEGER,
+    ended_by TEXT
+) STRICT;
+CREATE TABLE parked (hold INTEGER NOT NULL, run INTEGER NOT NULL, PRIMARY KEY (hold, run)) STRICT, WITHOUT ROWID;
 
 -- Workers that may hold runs. The lease is by the boot clock of the machine with that boot id.
 CREATE TABLE worker (

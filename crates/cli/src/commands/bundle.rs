@@ -1,0 +1,70 @@
+//! `export` and `import`: a run as one file.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use lodestep::core::{Error, Result};
+use serde_json::json;
+
+use crate::app::App;
+use crate::text::short_id;
+
+/// Writes a run to a new file.
+pub async fn export(app: &App, run: &str, path: &Path) -> Result<u8> {
+    let runtime = app.open_to_read()?;
+    let row = app.find(&runtime, run).await?;
+    let refused = |path: &Path, why: String| {
+        Error::new("bundle.unwritable", format!("{}: {why}", path.display()), "name a file that is not there yet")
+    };
+    if path.exists() {
+        return Err(refused(path, "it is there already".to_owned()));
+    }
+    // Under its name the file is always whole.
+    let draft = draft_of(path);
+    let file = File::create(&draft).map_err(|error| refused(&draft, error.to_string()))?;
+    let written = runtime.export(&row, &file).await;
+    let kept = written.and_then(|about| {
+        let kept = file.sync_all().and_then(|()| std::fs::rename(&draft, path));
+        kept.map(|()| about).map_err(|error| refused(path, error.to_string()))
+    });
+    if kept.is_err() {
+        // It may not even exist.
+        let _ = std::fs::remove_file(&draft);
+    }
+    let about = kept?;
+    let text =
+        format!("run {} was exported up to step {} to {}\nhead {}\n", about.run, about.seq, path.display(), about.head);
+    app.say(&text, &json!(about));
+    Ok(0)
+}
+
+fn draft_of(path: &Path) -> PathBuf {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    path.with_file_name(format!(".{name}.{}", std::process::id()))
+}
+
+/// Takes in a run from a file.
+pub async fn import(app: &App, path: &Path) -> Result<u8> {
+    let file = File::open(path).map_err(|error| {
+        Error::new(
+            "bundle.unreadable",
+            format!("{}: {error}", path.display()),
+            "name a file that `lodestep export` wrote",
+        )
+    })?;
+    let runtime = app.open(true)?;
+    let imported = runtime.import(file).await?;
+    let about = &imported.about;
+    app.speaks_of(&imported.run.key);
+    let id = short_id(&about.run, &[]);
+    let mut text = format!("run {} was imported up to step {}\nhead {}\n", about.run, about.seq, about.head);
+    if imported.held {
+        text.push_str(&format!(
+            "it is held: see that it does not go on where it came from, then\n  {}\n",
+            app.command(&format!("release {id}"))
+        ));
+    }
+    let value = json!({"run": about.run, "seq": about.seq, "head": about.head, "held": imported.held});
+    app.say(&text, &value);
+    Ok(0)
+}

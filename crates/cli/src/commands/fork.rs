@@ -1,0 +1,108 @@
+//! `fork`: a new run that begins with the state of another.
+
+use lodestep::core::checkpoint::{Checkpoint, How};
+use lodestep::core::definition::QuotaLimits;
+use lodestep::core::{Error, Result, RunId};
+use lodestep::fork::Fork;
+use lodestep::inspect;
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::args::ForkArgs;
+use crate::text::{line, short_id};
+
+/// Makes a fork and says what it begins with. It is not advanced here.
+pub async fn fork(app: &App, args: ForkArgs) -> Result<u8> {
+    let runtime = app.open(false)?;
+    let origin = app.find(&runtime, &args.run).await?;
+    let opened = inspect::open(runtime.store(), &origin.run.key).await?;
+    let fork = Fork {
+        at: args.at,
+        id: args.id.as_deref().map(RunId::parse).transpose()?,
+        inputs: changed(&opened.inputs, &args.input)?,
+        grant: grant(&args.grant)?,
+        by: app.by(),
+        origin,
+    };
+    let forked = runtime.fork(fork).await?;
+    let state = &forked.state;
+    app.speaks_of(&state.key());
+    let value = json!({
+        "run": state.run, "origin": state.lineage.first(), "existed": forked.existed, "quota": state.quota.limits,
+        "not_taken_along": not_taken_along(state).iter().map(|(ordinal, ..)| ordinal).collect::<Vec<_>>(),
+    });
+    app.say(&as_text(app, state, forked.existed), &value);
+    Ok(0)
+}
+
+fn as_text(app: &App, state: &Checkpoint, existed: bool) -> String {
+    let word = if existed { "is there already" } else { "was made" };
+    let mut text = format!("fork {} {word}", state.run);
+    if let Some(origin) = state.lineage.first() {
+        text.push_str(&format!(": it begins with run {} as it was after step {}", origin.run, origin.seq));
+    }
+    text.push('\n');
+    for (ordinal, tool, word) in not_taken_along(state) {
+        text.push_str(&format!("  action {ordinal} ({}) {word}\n", line(&tool, 64)));
+    }
+    for row in state.remaining() {
+        text.push_str(&format!("  {}: {} to spend\n", row.quota.as_str(), row.quota.shown(row.left)));
+    }
+    let id = short_id(state.run.as_str(), &[]);
+    text.push_str(&format!(
+        "now:\n  {}\n  {}\n",
+        app.command(&format!("resume {id}")),
+        app.command(&format!("show {id}"))
+    ));
+    text
+}
+
+/// The origin's actions that were not settled: what became of each in the fork.
+fn not_taken_along(state: &Checkpoint) -> Vec<(u32, String, &'static str)> {
+    let words = |how| match how {
+        How::Withdrawn => Some("was not sent and is withdrawn here"),
+        How::Left => Some("may have been sent by the origin, which alone will know"),
+        _ => None,
+    };
+    let settled = state.recent.iter().filter(|settled| settled.result.seq == 1);
+    settled.filter_map(|it| Some((it.ordinal.0, it.tool.clone(), words(it.how)?))).collect()
+}
+
+/// The inputs with other values for some; each of the type that it had.
+fn changed(inputs: &Value, given: &[(String, String)]) -> Result<Option<Value>> {
+    if given.is_empty() {
+        return Ok(None);
+    }
+    let mut inputs = inputs.clone();
+    for (name, text) in given {
+        let Some(known) = inputs.get_mut(name) else {
+            let what = format!("the run has no input `{}`", name.escape_debug());
+            return Err(Error::new("input.unknown", what, "`lodestep show RUN` lists its inputs"));
+        };
+        *known = if known.is_string() {
+            Value::String(text.clone())
+        } else {
+            let read: Option<Value> = serde_json::from_str(text).ok();
+            let same = read.filter(|read| std::mem::discriminant(read) == std::mem::discriminant(known));
+            same.ok_or_else(|| {
+                let what = format!("input {name}: `{}` is not what it was, {known}", text.escape_debug());
+                Error::new("input.invalid", what, "give a value of the same type")
+            })?
+        };
+    }
+    Ok(Some(inputs))
+}
+
+/// Amounts by the names that `show` prints.
+fn grant(given: &[(String, String)]) -> Result<QuotaLimits> {
+    let mut amounts = QuotaLimits::default();
+    for (name, text) in given {
+        let names: Vec<&str> = amounts.amounts().iter().map(|(name, _)| *name).collect();
+        let wrong =
+            |what: String| Error::new("usage.grant", what, format!("NAME=AMOUNT with one of {}", names.join(", ")));
+        let amount = text.parse().map_err(|_| wrong(format!("`{}` is no amount", text.escape_debug())))?;
+        let known = amounts.amount_mut(name).ok_or_else(|| wrong(format!("`{}` is no quota", name.escape_debug())))?;
+        *known = Some(amount);
+    }
+    Ok(amounts)
+}

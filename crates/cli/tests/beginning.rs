@@ -1,0 +1,49 @@
+//! How one begins: every template runs at once, and a mistyped id names the one that was meant.
+
+mod support;
+
+use serde_json::json;
+use support::*;
+
+#[test]
+fn every_template_is_sound_and_runs_offline_at_once() {
+    for (template, code) in [("research", 0), ("approval", 3), ("demo", 0)] {
+        let world = World::new();
+        let made = world.json(&["init", "mine", "--template", template]);
+        assert_eq!((&made["folder"], &made["files"][0]), (&json!("mine"), &json!("agent.toml")));
+        world.lodestep(&["run", "mine/agent.toml", "--check"]).exits(0);
+        let ran = world.lodestep(&["run", "mine/agent.toml"]).exits(code);
+        if template == "research" {
+            let report = world.lodestep(&["artifacts", &world.run_id(), "report.md"]).exits(0).out;
+            assert!(check_citations(&report, &world.path().join("mine/documents")) > 0, "{report}");
+        }
+        if template == "approval" {
+            assert!(ran.out.contains("Good morning!"), "{ran:?}");
+            world.lodestep(&["approve", "--tool", "send", "--yes"]).exits(0);
+            world.lodestep(&["run", "mine/agent.toml"]).exits(0);
+            assert_eq!(world.read("mine/sent.log").lines().count(), 1, "{}", world.read("mine/sent.log"));
+        }
+        if template == "demo" {
+            assert_eq!(world.read("mine/steps.log").lines().count(), 4);
+        }
+        // What is there is never touched.
+        world.write("mine/agent.toml", "mine");
+        let refused = world.lodestep(&["init", "mine", "--template", template]).exits(1);
+        assert!(refused.err.contains("init.exists"), "{refused:?}");
+        assert_eq!(world.read("mine/agent.toml"), "mine");
+    }
+}
+
+#[test]
+fn a_mistyped_id_names_the_run_that_was_meant() {
+    let world = World::new();
+    world.lodestep(&["init", "mine", "--template", "approval"]).exits(0);
+    world.lodestep(&["run", "mine/agent.toml", "--id", "greeting-7k2m"]).exits(3);
+    for typed in ["7k2n", "7km2", "greetnig-7k2m"] {
+        let said = world.lodestep(&["show", typed]).exits(1);
+        assert!(said.err.contains("run.not_found") && said.err.contains("did you mean `"), "{said:?}");
+        assert!(said.err.contains("7k2m`?"), "{said:?}");
+    }
+    let said = world.lodestep(&["show", "uuuu"]).exits(1);
+    assert!(!said.err.contains("did you mean"), "{said:?}");
+}

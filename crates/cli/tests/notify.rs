@@ -1,0 +1,121 @@
+//! `[notify]` of the store's wiring: one command hears once of what needs somebody, and of the end.
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use support::*;
+
+const PAY: &str = r#"
+[tools.pay]
+description = "Pay."
+command = ["sh", "-c", "echo \"$(cat)\" >> paid"]
+input = { type = "object", required = ["cents"], properties = { cents = { type = "integer" } } }
+class = "unsafe"
+"#;
+
+fn paying(world: &World, tables: &str) -> String {
+    let replies = json!([
+        { "calls": [{ "name": "pay", "arguments": { "cents": 10 } }, { "name": "pay", "arguments": { "cents": 20 } }] },
+        { "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] },
+    ]);
+    world.agent(&format!("{PAY}{tables}"), &replies).to_str().expect("a path").to_owned()
+}
+
+/// What the command heard: of each call the kinds of what is new.
+fn heard(world: &World) -> Vec<Vec<String>> {
+    let calls = world.read("heard");
+    let calls = calls.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let kinds = |call: Value| {
+        call["new"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|new| new["kind"].as_str().expect("a kind").to_owned())
+            .collect()
+    };
+    calls.map(kinds).collect()
+}
+
+fn hearing(world: &World) {
+    world.write("lodestep.toml", "[notify]\ncommand = [\"sh\", \"-c\", \"cat >> heard\"]\n");
+}
+
+#[test]
+fn the_command_hears_once_of_each_thing_that_needs_somebody() {
+    let world = World::new();
+    hearing(&world);
+    let agent = paying(&world, "");
+    world.lodestep(&["run", &agent]).exits(3);
+    assert_eq!(heard(&world), [["approval", "approval"]]);
+    // Neither a restart nor another worker tells it again.
+    world.lodestep(&["run", &agent]).exits(3);
+    world.lodestep(&["worker", "--until-idle"]).exits(0);
+    assert_eq!(heard(&world).len(), 1);
+    // One is settled: the other was told.
+    world.lodestep(&["approve", &world.requests()[0]]).exits(0);
+    world.lodestep(&["run", &agent]).exits(3);
+    assert_eq!(heard(&world).len(), 1, "{:?}", heard(&world));
+    world.lodestep(&["approve", &world.requests()[0]]).exits(0);
+    world.lodestep(&["run", &agent]).exits(0);
+    assert_eq!(heard(&world)[1..], [["completed"]]);
+    world.lodestep(&["worker", "--until-idle"]).exits(0);
+    assert_eq!(heard(&world).len(), 2);
+    let first: Value = serde_json::from_str(world.read("heard").lines().next().expect("a line")).expect("JSON");
+    assert_eq!((&first["status"], &first["agent"]), (&json!("waiting"), &json!("scripted")));
+    assert!(
+        first["new"][0]["command"].as_str().is_some_and(|command| command.contains("store.db approve ")),
+        "{first}"
+    );
+}
+
+#[test]
+fn what_a_crash_left_untold_is_told_by_the_next_worker() {
+    let world = World::new();
+    let agent = paying(&world, "[[policy]]\ntools = [\"pay\"]\ndecide = \"allow\"\n");
+    hearing(&world);
+    assert_eq!(world.lodestep(&["run", &agent, "--crash-at", "pay:applied"]).code, None);
+    world.lodestep(&["run", &agent]).exits(5);
+    assert!(heard(&world).iter().flatten().any(|kind| kind == "in doubt"), "{:?}", heard(&world));
+    // The worker dies while its command runs: nothing of it is known to have been heard.
+    let world = World::new();
+    let agent = paying(&world, "");
+    world.write(
+        "lodestep.toml",
+        "[notify]\ncommand = [\"sh\", \"-c\", \"echo > called; sleep 30\"]\ntimeout = \"30s\"\n",
+    );
+    let mut running = world.start(&["run", &agent]);
+    eventually("the command was called", Duration::from_secs(20), || !world.read("called").is_empty());
+    running.kill();
+    hearing(&world);
+    world.lodestep(&["worker", "--until-idle"]).exits(0);
+    assert_eq!(heard(&world), [["approval", "approval"]]);
+}
+
+#[test]
+fn a_command_that_fails_or_hangs_is_ended_and_holds_up_no_run() {
+    let world = World::new();
+    let agent = paying(&world, "[[policy]]\ntools = [\"pay\"]\ndecide = \"allow\"\n");
+    for (command, said) in [
+        ("[\"sh\", \"-c\", \"sleep 30 & sleep 30\"]\ntimeout = \"300ms\"", "took longer than"),
+        ("[\"false\"]", "ended with"),
+        ("[\"./nothing-of-that-name\"]", "can't be started"),
+    ] {
+        world.write("lodestep.toml", &format!("[notify]\ncommand = {command}\n"));
+        let since = Instant::now();
+        let done = world.lodestep(&["run", &agent, "--new"]).exits(0);
+        assert!(done.err.contains(said), "{done:?}");
+        assert!(since.elapsed() < Duration::from_secs(20), "it took {:?}", since.elapsed());
+    }
+    for (text, named) in [
+        ("[notfy]\n", "unknown field"),
+        ("[notify]\ncommand = []\n", "names no program"),
+        ("[notify]\ncommand = [\"a\"]\ntimeout = \"1y\"\n", "timeout"),
+    ] {
+        world.write("lodestep.toml", text);
+        let refused = world.lodestep(&["run", &agent, "--new"]).exits(2);
+        assert!(!refused.err.contains("started"), "{refused:?}");
+        assert!(refused.err.contains("wiring.invalid") && refused.err.contains(named), "{refused:?}");
+    }
+}

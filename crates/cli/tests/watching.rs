@@ -1,0 +1,53 @@
+//! `watch` from another process, and completions.
+
+mod support;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use support::*;
+
+const SLOW: &str = "[tools.slow]\ndescription = \"Slow.\"\ncommand = [\"sh\", \"-c\", \"echo > begun; while [ ! -e go ]; do sleep 0.02; done\"]\n\
+    input = { type = \"object\" }\nclass = \"idempotent\"\n";
+
+fn slow(world: &World) -> String {
+    let replies = json!([{ "calls": [{ "name": "slow" }] }, { "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] }]);
+    world.agent(SLOW, &replies).to_str().expect("a path").to_owned()
+}
+
+#[test]
+fn watching_tells_each_transition_of_a_run_and_ends_with_it() {
+    let world = World::new();
+    let agent = slow(&world);
+    let mut running = world.start(&["run", &agent, "--id", "one"]);
+    eventually("the tool began", Duration::from_secs(20), || !world.read("begun").is_empty());
+    let from = world.json(&["show", "one"])["checkpoint"]["seq"].as_u64().expect("a number");
+    let mut watch = world.command(&["watch", "one", "--json"]);
+    let watch = watch.spawn().expect("started");
+    let (all, mut heard) = world.start_heard(&["watch"]);
+    heard.until("one  at step");
+    world.write("go", "");
+    assert!(running.child.wait().expect("ended").success());
+    let said = Said::of(watch.wait_with_output().expect("ended")).exits(0);
+    let steps: Vec<Value> = said.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let numbers: Vec<u64> = steps.iter().map(|step| step["step"].as_u64().expect("a number")).collect();
+    let last = world.json(&["show", "one"])["checkpoint"]["seq"].as_u64().expect("a number");
+    assert!(numbers.first().is_some_and(|first| *first <= last && *first > from - 1), "{said:?}");
+    assert_eq!(numbers, (numbers[0]..=last).collect::<Vec<_>>(), "each once, in order");
+    assert_eq!(steps.last().expect("one")["status"], "completed");
+    // Of all runs nothing ends it but a signal, and that ends no run.
+    let mut all = all;
+    assert!(!all.has_ended());
+    assert_eq!(all.terminate(), Some(130));
+    let over = world.lodestep(&["watch", "one"]).exits(0);
+    assert!(over.err.contains("one  at step") && over.err.contains("completed"), "{over:?}");
+}
+
+#[test]
+fn every_shell_has_completions() {
+    let world = World::new();
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let said = world.lodestep(&["completions", shell]).exits(0);
+        assert!(said.out.contains("lodestep") && said.out.contains("todo"), "{shell}");
+    }
+}

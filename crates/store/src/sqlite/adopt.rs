@@ -1,0 +1,106 @@
+//! A run that comes whole from another store: one transaction inserts all of it or nothing.
+
+use std::sync::Arc;
+
+use lodestep_core::Timestamp;
+use lodestep_core::rules::standing::standing;
+use rusqlite::{Connection, params};
+
+use super::dedupe;
+use super::failure::Done;
+use super::inbox::Outgoing;
+use super::label;
+use super::pack::pack_values;
+use super::row::{find_run, from_end, signed};
+use super::snapshot::{self, Snapshot};
+use crate::refusals;
+use crate::store::{Adopt, RunRef};
+
+pub(super) fn adopt(db: &Connection, adopt: &Adopt, now: Timestamp) -> Done<RunRef> {
+    let key = adopt.state.key();
+    if find_run(db, &key)?.is_some() {
+        return Err(refusals::is_here(&key).into());
+    }
+    let state = &adopt.state;
+    let id = key.run.as_str();
+    db.prepare_cached(
+        "INSERT INTO run (namespace, id, id_from_end, agent, definition, inputs, started_at, labels, root)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    )?
+    .execute(params![
+        key.namespace,
+        id,
+        from_end(id),
+        state.agent,
+        state.definition.digest.as_bytes(),
+        state.inputs.digest.as_bytes(),
+        state.started_at.as_micros(),
+        label::to_text(&adopt.labels),
+        state.lineage.last().map(|root| root.run.as_str()),
+    ])?;
+    let run = RunRef { key: Arc::new(key), number: db.last_insert_rowid() };
+    label::insert(db, &run, &adopt.labels)?;
+    insert_head(db, adopt, &run)?;
+    for row in &adopt.rows {
+        let values = row.values.as_ref().map(|values| pack_values(values));
+        db.prepare_cached("INSERT INTO journal (run, seq, envelope, vals) VALUES (?, ?, ?, ?)")?.execute(params![
+            run.number,
+            signed(row.seq),
+            row.envelope,
+            values
+        ])?;
+    }
+    insert_tables(db, adopt, &run)?;
+    snapshot::insert(db, run.number, signed(state.seq), &Snapshot::of(state))?;
+    for letter in &adopt.letters {
+        let (id, message) = (letter.id.clone(), letter.message.clone()?);
+        let body = message.to_bytes();
+        let outgoing = Outgoing { run: run.key.as_ref().clone(), id, message, body };
+        outgoing.insert(db, run.number, letter.position, now)?;
+    }
+    Ok(run)
+}
+
+fn insert_head(db: &Connection, adopt: &Adopt, run: &RunRef) -> Done<()> {
+    let stands = standing(&adopt.state);
+    let head = crate::rows::Head::of(&adopt.state, &stands);
+    db.prepare_cached(
+        "INSERT INTO head (run, namespace, epoch, seq, digest, status, why, due_at, crashes, inbox, inbox_read, updated_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?, ?)",
+    )?
+    .execute(params![
+        run.number,
+        run.key.namespace,
+        signed(adopt.epoch),
+        signed(head.seq),
+        head.digest.as_bytes(),
+        head.status.to_number(),
+        head.why,
+        stands.due.map(Timestamp::as_micros),
+        signed(head.inbox_read),
+        head.updated_at.as_micros(),
+    ])?;
+    Ok(())
+}
+
+fn insert_tables(db: &Connection, adopt: &Adopt, run: &RunRef) -> Done<()> {
+    let keys = adopt.tables.key_changes();
+    if let Some(taken) = dedupe::taken_by_another(db, run, &keys)? {
+        return Err(taken.into());
+    }
+    dedupe::change(db, run, &keys)?;
+    for effect in &adopt.tables.effects {
+        db.prepare_cached("INSERT OR IGNORE INTO effect (run, same, ordinal, seq) VALUES (?, ?, ?, ?)")?
+            .execute(params![run.number, effect.same.as_bytes(), effect.ordinal.0, signed(effect.seq)])?;
+    }
+    for row in &adopt.tables.artifacts {
+        let (digest, len, seq) = (row.content.digest, signed(row.content.len), signed(row.content.seq));
+        db.prepare_cached("INSERT INTO artifact (run, name, version, digest, len, seq) VALUES (?, ?, ?, ?, ?, ?)")?
+            .execute(params![run.number, row.name, row.version, digest.as_bytes(), len, seq])?;
+    }
+    for asked in &adopt.tables.requests {
+        db.prepare_cached("INSERT INTO request (namespace, name, run, ordinal, is_open) VALUES (?, ?, ?, ?, ?)")?
+            .execute(params![run.key.namespace, asked.name.as_bytes(), run.number, asked.ordinal.0, asked.open])?;
+    }
+    Ok(())
+}
