@@ -75,6 +75,7 @@ impl Progress {
                 let how = match (event.ok, event.by) {
                     (true, SettledBy::Lookup) => " (found by its lookup)",
                     (true, SettledBy::SameEffect) => " (done before; not repeated)",
+                    (true, SettledBy::OtherRun) => " (done by another run; not repeated)",
                     (true, SettledBy::LateReport) => " (reported late)",
                     (true, _) => "",
                     (false, _) => " failed",

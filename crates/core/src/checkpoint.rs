@@ -21,7 +21,7 @@ use crate::value::Stored;
 mod records;
 mod values;
 
-pub use records::{ClosedRequest, Closing, ErrorEntry, Guidance, Repeats, SeenElsewhere, Signal};
+pub use records::{ClosedRequest, Closing, ErrorEntry, Guidance, Repeats, SeenElsewhere, Signal, Tally};
 
 /// The version of the fold: the same journal gives the same checkpoint bytes within a version.
 pub const FOLD_VERSION: u32 = 1;
@@ -140,6 +140,9 @@ pub struct Checkpoint {
     /// Signals that no wait has taken, oldest first.
     #[n(31)]
     pub signals: VecDeque<Signal>,
+    /// The dedupe keys that its actions have taken and not let go of; `None` when there are none.
+    #[n(32)]
+    pub dedupe_keys: Option<BTreeMap<Ordinal, String>>,
     /// Of a fork: where it left its origin, where that one left its own, and so on.
     #[n(36)]
     pub lineage: Vec<Origin>,
@@ -359,6 +362,9 @@ pub struct Action {
     /// The request that was approved; its expiry stops a first intent.
     #[n(20)]
     pub approved: Option<Request>,
+    /// The key under which it happens once in its namespace.
+    #[n(24)]
+    pub dedupe: Option<String>,
     /// An equal effect of another run of the lineage, which a person was shown.
     #[n(21)]
     pub elsewhere: Option<SeenElsewhere>,
@@ -417,6 +423,19 @@ pub enum ActionState {
         /// What was seen.
         #[n(2)]
         text: Stored,
+    },
+    /// Another action has its dedupe key, and it is not known yet what becomes of that one.
+    #[n(7)]
+    Held {
+        /// The run of that action.
+        #[n(0)]
+        run: RunId,
+        /// That action.
+        #[n(1)]
+        action: Ordinal,
+        /// Since when.
+        #[n(2)]
+        since: Timestamp,
     },
 }
 
@@ -507,33 +526,6 @@ pub struct Artifact {
     pub content: Stored,
 }
 
-/// A count and a digest over something that is kept in a table of the run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize)]
-pub struct Tally {
-    /// How many.
-    #[n(0)]
-    pub count: u64,
-    /// The digest over all of them, in order.
-    #[n(1)]
-    pub root: Digest,
-}
-
-impl Tally {
-    /// Counts an effect with its sameness and the transition of its first intent: in the order of first intents, those of
-    /// one transition by ordinal.
-    pub fn add_effect(&mut self, ordinal: Ordinal, same: &Digest, seq: u64) {
-        self.add(&[&ordinal.0.to_le_bytes(), same.as_bytes(), &seq.to_le_bytes()]);
-    }
-
-    /// Counts one more.
-    pub fn add(&mut self, parts: &[&[u8]]) {
-        let mut chained: Vec<&[u8]> = vec![self.root.as_bytes()];
-        chained.extend_from_slice(parts);
-        self.root = Digest::over("lodestep tally 1", &chained);
-        self.count = self.count.saturating_add(1);
-    }
-}
-
 impl Checkpoint {
     /// The run's key.
     pub fn key(&self) -> RunKey {
@@ -553,6 +545,11 @@ impl Checkpoint {
     /// True once nothing can move the run any more but a late word on what was sent.
     pub fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Ended { .. })
+    }
+
+    /// Does that action of the run have its dedupe key?
+    pub fn has_dedupe_key(&self, ordinal: Ordinal) -> bool {
+        self.dedupe_keys.as_ref().is_some_and(|mine| mine.contains_key(&ordinal))
     }
 
     /// The newest settled action of that ordinal, while it is still kept in full.

@@ -136,6 +136,9 @@ pub struct ToolDefinition {
     /// The arguments that make two effects the same; all of them when `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_by: Option<Vec<String>>,
+    /// What makes an effect happen once in its namespace, whichever run does it; may hold `${arg:…}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dedupe: Option<String>,
     /// The JSON Schema of its result; anything fits when `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,

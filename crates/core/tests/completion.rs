@@ -32,7 +32,13 @@ fn check_said(bench: &mut Bench, ordinal: u32, seen: Seen) -> Vec<&'static str> 
     let text = format!("{seen:?}").into_bytes();
     let attempt = Attempt { ordinal: Ordinal(ordinal), attempt, seen, text, artifact: None, retry_after_ms: None };
     let busy = Default::default();
-    let hands = Hands { free: 8, send_by: bench.send_by(), busy: &busy, held: &Default::default() };
+    let hands = Hands {
+        free: 8,
+        send_by: bench.send_by(),
+        busy: &busy,
+        held: &Default::default(),
+        dedupe: &Default::default(),
+    };
     let events = bench.step(|draft, definition| {
         settle(draft, attempt)?;
         owed(draft, definition, hands)

@@ -28,7 +28,7 @@ fn deny(request: Digest, reason: &str) -> Word {
 }
 
 fn edited(request: Digest, arguments: &str) -> Word {
-    Word::ApproveEdited { request, arguments: arguments.as_bytes().to_vec(), same: None }
+    Word::ApproveEdited { request, arguments: arguments.as_bytes().to_vec(), same: None, dedupe: None }
 }
 
 #[test]

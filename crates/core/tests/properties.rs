@@ -134,7 +134,7 @@ fn can_move(bench: &Bench) -> bool {
     owed(
         &mut draft,
         &bench.definition,
-        Hands { free: 8, send_by: now, busy: &Default::default(), held: &Default::default() },
+        Hands { free: 8, send_by: now, busy: &Default::default(), held: &Default::default(), dedupe: &bench.dedupe },
     )
     .expect("it is owed");
     !draft.is_empty() || !dispatchable(checkpoint, epoch, now).is_empty() || wants_model(checkpoint, now)

@@ -15,11 +15,12 @@ use lodestep_core::checkpoint::{ActionState, Checkpoint, Phase};
 use lodestep_core::definition::{Decide, Definition, QuotaLimits, Rule};
 use lodestep_core::effect::{Class, Seen};
 use lodestep_core::event::{
-    ActionFinished, ArtifactSaved, AttemptUnknown, DoubtResolved, Event, Gate, LookupInconclusive, Resolution,
-    RunStopped, SettledBy, StopReason, UnknownNext,
+    ActionFinished, ArtifactSaved, AttemptUnknown, DedupeTaken, DoubtResolved, Event, Gate, LookupInconclusive,
+    Resolution, RunStopped, SettledBy, StopReason, UnknownNext,
 };
+use lodestep_core::rules::dedupe::{Holder, KnownOfIt};
 use lodestep_core::rules::inbox::Word;
-use lodestep_core::{Ordinal, ValueRef};
+use lodestep_core::{Digest, Ordinal, RunId, ValueRef};
 use serde_json::{Value, json};
 use support::{Bench, call, free, rule};
 
@@ -60,6 +61,32 @@ fn unknown(class: Class) -> Bench {
     bench
 }
 
+/// An effect that needs a dedupe key.
+fn needs_a_key() -> Bench {
+    let mut bench = bench();
+    let tool = bench.definition.tools.iter_mut().find(|tool| tool.name == "unsafe").expect("it is there");
+    tool.dedupe = Some("once-${arg:x}".to_owned());
+    bench.calls(vec![call("unsafe", &json!({"x": 1}))]);
+    bench
+}
+
+/// An effect whose dedupe key another run has.
+fn held() -> Bench {
+    let mut bench = needs_a_key();
+    let run = RunId::parse("other").expect("sound");
+    let holder = Holder { run, action: Ordinal(3), same: Digest::of(b"same"), known: KnownOfIt::Open };
+    bench.dedupe.insert("once-1".to_owned(), Some(holder));
+    bench.owed();
+    bench
+}
+
+fn with_its_key(mut bench: Bench) -> Bench {
+    let same = bench.action(1).and_then(|action| action.same).expect("an effect");
+    let taken = DedupeTaken { ordinal: Ordinal(1), key: "once-1".to_owned(), same };
+    bench.push(Event::DedupeTaken(taken)).expect("it is free");
+    bench
+}
+
 /// Every state of an action, reached by real events, and the action that is in it.
 fn action_states() -> Vec<(&'static str, Bench, u32)> {
     let mut asked = bench();
@@ -94,6 +121,9 @@ fn action_states() -> Vec<(&'static str, Bench, u32)> {
         ("open", under_way(Class::Unsafe), 1),
         ("look_up", unknown(Class::Checkable), 1),
         ("doubt", unknown(Class::Unsafe), 1),
+        ("ready_effect", needs_a_key(), 1),
+        ("held", held(), 1),
+        ("held", with_its_key(held()), 1),
         ("settled", settled, 1),
     ]
 }
@@ -179,6 +209,7 @@ fn meanings(event: Event, it: About) -> Vec<(String, Event)> {
             ("lookup", SettledBy::Lookup),
             ("late report", SettledBy::LateReport),
             ("same effect", SettledBy::SameEffect),
+            ("other run", SettledBy::OtherRun),
             ("core", SettledBy::Core),
         ]
         .into_iter()
@@ -210,6 +241,8 @@ fn action_word(checkpoint: &Checkpoint, ordinal: u32) -> String {
         ActionState::Open { .. } => "open",
         ActionState::LookUp { .. } => "look_up",
         ActionState::Doubt { .. } => "doubt",
+        ActionState::Held { .. } if action.maybe_sent => "held_again",
+        ActionState::Held { .. } => "held",
     }
     .to_owned()
 }

@@ -1,7 +1,7 @@
 //! What a store refuses, in the same words and under the same codes whichever store it is.
 
 use lodestep_core::rules::inbox::{MESSAGE_BYTES, Message, UNREAD_MESSAGES, Verdict};
-use lodestep_core::{Digest, Error, Result, RunKey};
+use lodestep_core::{Digest, Error, Ordinal, Result, RunKey};
 
 use crate::store::{StartRun, WorkerId};
 
@@ -26,6 +26,19 @@ pub(crate) fn cancel_unread(run: &RunKey) -> Error {
         "run.cancel_unread",
         format!("a cancel or pause of run {} is unread: no intent is stored", run.run),
         "read the inbox first",
+    )
+}
+
+pub(crate) fn key_taken(run: &RunKey, key: &str, holder: &RunKey, action: Ordinal) -> Error {
+    Error::new(
+        "effect.held",
+        format!(
+            "run {} can't have the dedupe key `{}`: action {action} of run {} has it",
+            run.run,
+            key.escape_debug(),
+            holder.run
+        ),
+        "it waits until that one is settled",
     )
 }
 

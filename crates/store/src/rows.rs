@@ -1,7 +1,7 @@
 //! What a transition means for the tables beside the journal: drawn from its events, the same for every store.
 
 use lodestep_core::checkpoint::{Action, ActionState, Checkpoint};
-use lodestep_core::event::{Ending, Event, Gate, SettledBy};
+use lodestep_core::event::{DedupeEnd, Ending, Event, Gate, SettledBy};
 use lodestep_core::rules::standing::{Reason, Standing, Status};
 use lodestep_core::{Digest, Labels, Ordinal, Stored, Timestamp, Transition};
 
@@ -18,6 +18,8 @@ pub struct Rows {
     pub opened: Vec<(Digest, Ordinal)>,
     /// Requests that it closed.
     pub closed: Vec<Digest>,
+    /// What happened to dedupe keys, in order.
+    pub keys: Vec<KeyChange>,
     /// Does it hold an intent, or the run's own end? Then no cancel or pause may be unread: an accepted one is never
     /// overtaken.
     pub yields_to_cancel: bool,
@@ -55,6 +57,7 @@ impl Rows {
                 }
             }
             Event::ApprovalLapsed(lapsed) => {
+                self.keys.push(KeyChange::GoesOn(lapsed.ordinal));
                 let gate = after.pending.get(&lapsed.ordinal).map(|action| &action.state);
                 if let Some(ActionState::Gated { gate: Gate::Approval(request) }) = gate {
                     self.opened.push((request.name, lapsed.ordinal));
@@ -80,7 +83,32 @@ impl Rows {
                 version: saved.version,
                 content: Stored::at(saved.content, after.seq),
             }),
-            Event::ActionFinished(_) | Event::CallAnswered(_) | Event::RunResumed(_) => self.clears_crashes = true,
+            Event::ActionFinished(finished) => {
+                self.clears_crashes = true;
+                if matches!(finished.by, SettledBy::OtherRun | SettledBy::LateReport) {
+                    self.keys.push(KeyChange::GoesOn(finished.ordinal));
+                }
+            }
+            Event::CallAnswered(_) | Event::RunResumed(_) => self.clears_crashes = true,
+            Event::DedupeTaken(taken) => {
+                self.keys.push(KeyChange::GoesOn(taken.ordinal));
+                let (key, ordinal, same) = (taken.key.clone(), taken.ordinal, taken.same);
+                self.keys.push(KeyChange::Taken(KeyRow { key, ordinal, same, fate: KeyFate::Open }));
+            }
+            Event::DedupeClosed(closed) => self.keys.push(KeyChange::Closed(
+                closed.ordinal,
+                match closed.end {
+                    DedupeEnd::Free => None,
+                    DedupeEnd::Done(result) => Some(KeyFate::Done(Stored::at(result, after.seq))),
+                    DedupeEnd::Unknown => Some(KeyFate::Unknown),
+                },
+            )),
+            Event::ActionHeld(held) => {
+                if let Some(key) = after.pending.get(&held.ordinal).and_then(|action| action.dedupe.clone()) {
+                    self.keys.push(KeyChange::Waits(held.ordinal, key));
+                }
+            }
+            Event::ActionWithdrawn(event) => self.keys.push(KeyChange::GoesOn(event.ordinal)),
             Event::RunEnded(ended) if ended.ending != Ending::Cancelled => self.yields_to_cancel = true,
             _ => {}
         }
@@ -109,6 +137,43 @@ pub fn labels_in(events: &[Event]) -> Labels {
     }
 }
 
+/// A dedupe key that an action of a run has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRow {
+    /// The key.
+    pub key: String,
+    /// The action.
+    pub ordinal: Ordinal,
+    /// What makes another run's effect the same.
+    pub same: Digest,
+    /// What is known of the effect.
+    pub fate: KeyFate,
+}
+
+/// What is known of the effect that has a dedupe key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyFate {
+    /// Not yet anything.
+    Open,
+    /// It happened, with this result.
+    Done(Stored),
+    /// Nobody will ever know.
+    Unknown,
+}
+
+/// What a transition does to dedupe keys, and to who waits for one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyChange {
+    /// An action takes a key. The commit is refused when another has it.
+    Taken(KeyRow),
+    /// An action's key is free again, or is kept with what became of its effect.
+    Closed(Ordinal, Option<KeyFate>),
+    /// An action waits for a key that another has.
+    Waits(Ordinal, String),
+    /// An action waits no more.
+    GoesOn(Ordinal),
+}
+
 /// What stands beside a run's journal after some of its transitions, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tables {
@@ -118,6 +183,10 @@ pub struct Tables {
     pub artifacts: Vec<ArtifactRow>,
     /// Questions to people.
     pub requests: Vec<Asked>,
+    /// Dedupe keys that its actions have.
+    pub keys: Vec<KeyRow>,
+    /// Actions that wait for a dedupe key of another's.
+    pub waits: Vec<(Ordinal, String)>,
 }
 
 /// A request of a run.
@@ -144,6 +213,32 @@ impl Tables {
         }
         let closed = self.requests.iter_mut().filter(|asked| rows.closed.contains(&asked.name));
         closed.for_each(|asked| asked.open = false);
+        rows.keys.into_iter().for_each(|change| self.change_key(change));
+    }
+
+    /// The changes that make the rows of its dedupe keys anew.
+    pub fn key_changes(&self) -> Vec<KeyChange> {
+        let taken = self.keys.iter().flat_map(|row| {
+            let closed = KeyChange::Closed(row.ordinal, Some(row.fate));
+            [KeyChange::Taken(row.clone()), closed]
+        });
+        let waits = self.waits.iter().map(|(ordinal, key)| KeyChange::Waits(*ordinal, key.clone()));
+        taken.chain(waits).collect()
+    }
+
+    fn change_key(&mut self, change: KeyChange) {
+        match change {
+            KeyChange::Taken(row) => self.keys.push(row),
+            KeyChange::Closed(ordinal, None) => self.keys.retain(|row| row.ordinal != ordinal),
+            KeyChange::Closed(ordinal, Some(fate)) => {
+                self.keys.iter_mut().filter(|row| row.ordinal == ordinal).for_each(|row| row.fate = fate);
+            }
+            KeyChange::Waits(ordinal, key) => {
+                self.waits.retain(|(of, _)| *of != ordinal);
+                self.waits.push((ordinal, key));
+            }
+            KeyChange::GoesOn(ordinal) => self.waits.retain(|(of, _)| *of != ordinal),
+        }
     }
 }
 
@@ -207,6 +302,7 @@ fn reason_words(reason: &Reason) -> String {
         Reason::Signal { name, since, until: Some(until), .. } => format!("signal {name} since {since}, until {until}"),
         Reason::Timer { since, until, .. } => format!("timer since {since}, until {until}"),
         Reason::Retry { action, at } => format!("retry of action {action} at {at}"),
+        Reason::Held { run, by, .. } => format!("held by {run} {by}"),
         Reason::Provider { at } => format!("provider until {at}"),
         Reason::Doubt { action } => format!("action {action}"),
         Reason::Hold { target, by, why, since } => {

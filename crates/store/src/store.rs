@@ -19,7 +19,7 @@ use lodestep_core::{
 use tokio::sync::watch;
 
 use crate::loaded::Loaded;
-use crate::rows::Tables;
+use crate::rows::{KeyRow, Tables};
 
 /// The future that a store's methods return.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
@@ -314,6 +314,15 @@ pub struct EffectRow {
     pub seq: u64,
 }
 
+/// The action that has a dedupe key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyHolder {
+    /// Its run.
+    pub run: RunRef,
+    /// The key, the action, and what is known of its effect.
+    pub row: KeyRow,
+}
+
 /// One version of an artifact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArtifactRow {
@@ -376,10 +385,11 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     ///
-    /// `run.id_taken` when a run of that id is here.
+    /// `run.id_taken` when a run of that id is here, `effect.held` when a run that is here has one of its dedupe keys.
     fn adopt(&self, adopt: Adopt) -> StoreFuture<'_, RunRef>;
 
-    /// Frees what dead workers held, then claims. Each claim raises the epoch and the crash count, durably.
+    /// Frees what dead workers held, makes runs due whose dedupe key is no longer another's and open, then claims. Each
+    /// claim raises the epoch and the crash count, durably.
     /// Exactly one of several workers gets a run.
     ///
     /// # Errors
@@ -397,7 +407,8 @@ pub trait Store: Send + Sync {
     ///
     /// Per transition: `lease.lost` when the epoch or the sequence number is not the run's any more,
     /// `run.cancel_unread` when it holds an intent or the run's own end, and a cancel or pause is unread; `run.hold_unknown` when it
-    /// holds an intent or a call's reservation, and there is a newer hold than its worker knew. Nothing of that one is stored.
+    /// holds an intent or a call's reservation, and there is a newer hold than its worker knew;
+    /// `effect.held` when it takes a dedupe key that another action has. Nothing of that one is stored.
     fn commit(&self, batch: Vec<Commit>) -> Pin<Box<dyn Future<Output = Vec<Result<Committed>>> + Send + '_>>;
 
     /// Gives a claim back without a transition; the run is due at `due`, or at once when something is unread.
@@ -492,6 +503,9 @@ pub trait Store: Send + Sync {
 
     /// The effects of a run, oldest first: those with this sameness, or all.
     fn effects<'a>(&'a self, run: &'a RunRef, same: Option<&'a Digest>) -> StoreFuture<'a, Vec<EffectRow>>;
+
+    /// Who has these dedupe keys of a namespace; free ones are left out.
+    fn dedupe_keys<'a>(&'a self, namespace: &'a str, keys: &'a [String]) -> StoreFuture<'a, Vec<KeyHolder>>;
 
     /// The effects with this sameness of the other runs of a lineage: of the run whose id is `root` and of every fork
     /// that goes back to it, but this one. Oldest run first.

@@ -207,6 +207,9 @@ fn pending(opened: &Opened) -> String {
             ActionState::Gated { gate: Gate::Open } | ActionState::Ready { .. } => "is about to be done".to_owned(),
             ActionState::Open { attempt, .. } => format!("attempt {attempt} is under way"),
             ActionState::LookUp { not_before, .. } => format!("is looked up at {not_before}"),
+            ActionState::Held { run, action, since } => {
+                format!("waits since {since}: held by run {run}, action {action}, which has the same dedupe key")
+            }
             ActionState::Doubt { text, .. } => format!("IN DOUBT: {}", line(&opened.text(text), 100)),
         };
         format!("{}  {}  {state}\n", action.ordinal, action.tool)

@@ -1,7 +1,7 @@
 //! Words to a run, or to many: approve, deny, answer, resolve, release.
 
 use lodestep::core::checkpoint::ActionState;
-use lodestep::core::effect::sameness;
+use lodestep::core::effect::{dedupe_key, sameness};
 use lodestep::core::ids::DEFAULT_NAMESPACE;
 use lodestep::core::json::{canonical, parse_strict};
 use lodestep::core::rules::inbox::{Became, Word};
@@ -62,14 +62,20 @@ async fn edited(runtime: &Runtime, row: &RequestRow, text: &str) -> Result<Word>
     let action = opened.checkpoint.pending.get(&row.ordinal);
     let Some(tool) = action.and_then(|action| definition.tool(&action.tool)) else {
         // It is over; the run itself says what happened.
-        return Ok(Word::ApproveEdited { request: row.name, arguments: canonical(&arguments), same: None });
+        return Ok(Word::ApproveEdited {
+            request: row.name,
+            arguments: canonical(&arguments),
+            same: None,
+            dedupe: None,
+        });
     };
     let shown = opened.json(&action.map(|action| action.arguments).unwrap_or(opened.checkpoint.inputs));
     let plain = unpinned(&arguments);
     Schemas::of(definition).check(tool, &plain).map_err(|fault| invalid(format!("the edit doesn't fit: {fault}")))?;
     let arguments = pinned_again(arguments, &shown);
     let same = sameness(&tool.name, &arguments, tool.same_by.as_deref());
-    Ok(Word::ApproveEdited { request: row.name, arguments: canonical(&arguments), same: Some(same) })
+    let dedupe = tool.dedupe.as_deref().map(|text| dedupe_key(text, &arguments)).transpose().map_err(invalid)?;
+    Ok(Word::ApproveEdited { request: row.name, arguments: canonical(&arguments), same: Some(same), dedupe })
 }
 
 /// Arguments as their schema knows them: an artifact by its name.

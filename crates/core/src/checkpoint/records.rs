@@ -3,6 +3,7 @@
 use minicbor::{Decode, Encode};
 use serde::Serialize;
 
+use super::{Action, ActionState};
 use crate::digest::Digest;
 use crate::event::ErrorKind;
 use crate::ids::{Ordinal, RunId};
@@ -131,4 +132,39 @@ pub struct SeenElsewhere {
     /// The recorded outcome, if it was done there.
     #[n(2)]
     pub result: Option<Stored>,
+}
+
+impl Action {
+    /// Is it sure that nothing of it was sent, and that nothing is under way?
+    pub fn is_unsent(&self) -> bool {
+        !self.maybe_sent
+            && matches!(self.state, ActionState::Gated { .. } | ActionState::Ready { .. } | ActionState::Held { .. })
+    }
+}
+
+/// A count and a digest over something that is kept in a table of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize)]
+pub struct Tally {
+    /// How many.
+    #[n(0)]
+    pub count: u64,
+    /// The digest over all of them, in order.
+    #[n(1)]
+    pub root: Digest,
+}
+
+impl Tally {
+    /// Counts an effect with its sameness and the transition of its first intent: in the order of first intents, those of
+    /// one transition by ordinal.
+    pub fn add_effect(&mut self, ordinal: Ordinal, same: &Digest, seq: u64) {
+        self.add(&[&ordinal.0.to_le_bytes(), same.as_bytes(), &seq.to_le_bytes()]);
+    }
+
+    /// Counts one more.
+    pub fn add(&mut self, parts: &[&[u8]]) {
+        let mut chained: Vec<&[u8]> = vec![self.root.as_bytes()];
+        chained.extend_from_slice(parts);
+        self.root = Digest::over("lodestep tally 1", &chained);
+        self.count = self.count.saturating_add(1);
+    }
 }

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use crate::digest::Digest;
 use crate::ids::{Ordinal, RunKey};
 use crate::json::canonical;
+use crate::reference::{Piece, pieces};
 
 /// The idempotency key of an action: `k1:` and 32 hex digits over namespace, run, ordinal, tool and canonical
 /// arguments. Minted once, at the proposal; every attempt sends this one.
@@ -34,6 +35,39 @@ pub fn sameness(tool: &str, arguments: &Value, same_by: Option<&[String]>) -> Di
         _ => arguments.clone(),
     };
     Digest::over("lodestep same 1", &[tool.as_bytes(), &canonical(&compared)])
+}
+
+/// The most bytes of a dedupe key: people read it.
+const DEDUPE_BYTES: usize = 256;
+
+/// The dedupe key of an action: the tool's text with its arguments filled in, texts as they are and anything else as its
+/// canonical JSON.
+///
+/// # Errors
+///
+/// Says which argument is missing or that the key is too long, in words that a model can act on.
+pub fn dedupe_key(text: &str, arguments: &Value) -> Result<String, String> {
+    let mut key = String::new();
+    for piece in pieces(text)? {
+        match piece {
+            Piece::Text(text) => key.push_str(text),
+            Piece::Argument(name) => match arguments.get(name) {
+                Some(Value::String(text)) => key.push_str(text),
+                None | Some(Value::Null) => {
+                    return Err(format!("the argument `{name}` is missing: it makes the dedupe key"));
+                }
+                Some(other) => key.push_str(&String::from_utf8_lossy(&canonical(other))),
+            },
+            Piece::Key => return Err("an action's own key can't make a dedupe key".to_owned()),
+            Piece::Input(name) | Piece::Environment(name, _) => {
+                return Err(format!("`{name}` can't make a dedupe key"));
+            }
+        }
+    }
+    if key.len() > DEDUPE_BYTES {
+        return Err(format!("the arguments make a dedupe key of {} bytes; it may have {DEDUPE_BYTES}", key.len()));
+    }
+    Ok(key)
 }
 
 /// The name of a request for a person: what was seen is what is approved, so a changed action has another name.

@@ -12,5 +12,5 @@ pub mod outcome;
 
 pub use after::{AfterUnknown, after_unknown};
 pub use class::Class;
-pub use identity::{effect_key, request_name, sameness};
+pub use identity::{dedupe_key, effect_key, request_name, sameness};
 pub use outcome::{Known, Seen, known};

@@ -114,6 +114,9 @@ pub struct ActionProposed {
     /// True when it counts as a call of a tool: the runtime's own state acts don't.
     #[n(13)]
     pub counted: bool,
+    /// The key under which it happens once in its namespace, whichever run does it.
+    #[n(15)]
+    pub dedupe: Option<String>,
     /// An equal effect of another run of the lineage; a person is asked what it means for this one.
     #[n(14)]
     pub elsewhere: Option<Elsewhere>,
@@ -218,6 +221,9 @@ pub enum SettledBy {
     /// Its time came.
     #[n(6)]
     Timer,
+    /// Another run's action has the same dedupe key; this follows from what became of it.
+    #[n(7)]
+    OtherRun,
 }
 
 /// See [`Event::AttemptNotSent`](super::Event::AttemptNotSent).

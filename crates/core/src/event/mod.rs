@@ -7,6 +7,7 @@
 
 mod action;
 mod call;
+mod dedupe;
 mod fork;
 mod run;
 mod state;
@@ -19,6 +20,7 @@ use crate::time::Timestamp;
 
 pub use action::*;
 pub use call::*;
+pub use dedupe::*;
 pub use fork::*;
 pub use run::*;
 pub use state::*;
@@ -201,6 +203,15 @@ pub enum Event {
     /// An approval expired before the first intent: its request is open again, as expired.
     #[n(37)]
     ApprovalLapsed(#[n(0)] ApprovalLapsed),
+    /// An effect's dedupe key was taken: no other run has it, and its intent follows.
+    #[n(38)]
+    DedupeTaken(#[n(0)] DedupeTaken),
+    /// A dedupe key was let go of, or kept for ever with what became of its effect.
+    #[n(39)]
+    DedupeClosed(#[n(0)] DedupeClosed),
+    /// An action waits for the action that has its dedupe key.
+    #[n(42)]
+    ActionHeld(#[n(0)] ActionHeld),
     /// The run began with another's state: the first event of a fork, in the place of `RunStarted`.
     #[n(40)]
     RunForked(#[n(0)] RunForked),
@@ -251,6 +262,9 @@ impl Event {
             Self::QuotaRaised(_) => "QuotaRaised",
             Self::QuotaGranted(_) => "QuotaGranted",
             Self::ApprovalLapsed(_) => "ApprovalLapsed",
+            Self::DedupeTaken(_) => "DedupeTaken",
+            Self::DedupeClosed(_) => "DedupeClosed",
+            Self::ActionHeld(_) => "ActionHeld",
             Self::RunForked(_) => "RunForked",
             Self::QuotaGiven(_) => "QuotaGiven",
         }

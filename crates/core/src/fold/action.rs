@@ -51,6 +51,7 @@ pub(super) fn proposed(checkpoint: &mut Checkpoint, seq: u64, event: &ActionProp
         counted,
         maybe_sent: false,
         approved: None,
+        dedupe: event.dedupe.clone(),
         elsewhere: event.elsewhere.as_ref().map(|found| SeenElsewhere {
             run: found.run.clone(),
             ordinal: found.ordinal,
@@ -88,9 +89,13 @@ pub(super) fn started(checkpoint: &mut Checkpoint, seq: u64, epoch: u64, event: 
     if checkpoint.phase != Phase::Active {
         return Err("only an active run sends");
     }
+    let has_key = checkpoint.has_dedupe_key(event.ordinal);
     let action = pending(checkpoint, event.ordinal)?;
-    if !matches!(action.state, ActionState::Ready { .. }) {
+    if !matches!(action.state, ActionState::Ready { .. } | ActionState::Held { .. }) {
         return Err("only a ready action is attempted");
+    }
+    if action.dedupe.is_some() && !has_key {
+        return Err("its dedupe key is not taken");
     }
     if Some(event.attempt) != action.attempts.checked_add(1) {
         return Err("the attempt's number does not follow");
@@ -117,10 +122,16 @@ pub(super) fn finished(checkpoint: &mut Checkpoint, seq: u64, event: &ActionFini
         (ActionState::Gated { gate: Gate::Same(_) }, SettledBy::SameEffect) => true,
         (ActionState::Gated { gate: Gate::Siblings }, SettledBy::Core) => true,
         (ActionState::Gated { .. }, _) => false,
+        (ActionState::Ready { .. } | ActionState::Held { .. }, SettledBy::OtherRun) => {
+            action.dedupe.is_some() && !action.maybe_sent
+        }
+        (_, SettledBy::OtherRun) => false,
         (ActionState::Ready { .. }, SettledBy::SameEffect | SettledBy::Core) => action.attempts == 0,
         // What may have been sent is settled by what is known of it, by nothing else.
         (_, SettledBy::SameEffect | SettledBy::Core | SettledBy::Signal | SettledBy::Timer) => false,
-        (ActionState::Ready { .. }, _) => action.class.is_repeatable() || action.attempts > 0,
+        (ActionState::Ready { .. } | ActionState::Held { .. }, _) => {
+            action.class.is_repeatable() || action.attempts > 0
+        }
         (ActionState::Open { attempt, .. }, _) => event.attempt <= *attempt,
         (ActionState::LookUp { .. } | ActionState::Doubt { .. }, _) => true,
     };
@@ -275,7 +286,7 @@ pub(super) fn approved(checkpoint: &mut Checkpoint, event: &ActionApproved) -> C
 pub(super) fn lapsed(checkpoint: &mut Checkpoint, event: &ApprovalLapsed) -> Checked {
     let now = checkpoint.at;
     let action = pending(checkpoint, event.ordinal)?;
-    let unsent = matches!(action.state, ActionState::Ready { .. }) && action.attempts == 0;
+    let unsent = matches!(action.state, ActionState::Ready { .. } | ActionState::Held { .. }) && action.attempts == 0;
     let Some(request) = action.approved.filter(|_| unsent) else {
         return Err("no approval of it waits for its first intent");
     };
@@ -369,6 +380,7 @@ pub(super) fn withdrawn(checkpoint: &mut Checkpoint, seq: u64, event: &ActionWit
             close(checkpoint, request.name, event.ordinal, Closing::Withdrawn, None, Digest::default())
         }
         ActionState::Gated { .. } => {}
+        ActionState::Held { .. } => {}
         ActionState::Ready { .. } if action.class.is_repeatable() || action.first_sent.is_none() => {}
         _ => return Err("an attempt may have been sent"),
     }

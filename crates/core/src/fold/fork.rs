@@ -66,7 +66,9 @@ pub fn inherited(state: &Checkpoint) -> Vec<Stored> {
 pub fn may_have_been_sent(action: &Action) -> bool {
     match action.state {
         ActionState::Gated { .. } => false,
-        ActionState::Ready { .. } => !action.class.is_repeatable() && action.first_sent.is_some(),
+        ActionState::Ready { .. } | ActionState::Held { .. } => {
+            !action.class.is_repeatable() && action.first_sent.is_some()
+        }
         ActionState::Open { .. } | ActionState::LookUp { .. } | ActionState::Doubt { .. } => {
             !action.class.is_repeatable()
         }
@@ -79,6 +81,8 @@ fn stripped(state: &Checkpoint) -> Checkpoint {
     state.phase = Phase::Active;
     state.inbox = 0;
     state.effect_log = Tally::default();
+    // A key stays with the action that took it, in the run that it is of.
+    state.dedupe_keys = None;
     state.closed_requests.clear();
     state.guidance.clear();
     state.signals.clear();

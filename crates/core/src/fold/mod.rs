@@ -9,6 +9,7 @@
 
 mod action;
 mod call;
+mod dedupe;
 pub mod fork;
 mod run;
 mod state;
@@ -142,6 +143,9 @@ pub(crate) fn apply(checkpoint: &mut Checkpoint, seq: u64, epoch: u64, event: &E
         Event::RunEnded(e) => run::ended(checkpoint, seq, e),
         Event::HandedOver(e) => call::handed_over(checkpoint, e),
         Event::CheckStarted(e) => action::check_started(checkpoint, e),
+        Event::DedupeTaken(e) => dedupe::taken(checkpoint, e),
+        Event::DedupeClosed(e) => dedupe::closed(checkpoint, e),
+        Event::ActionHeld(e) => dedupe::held(checkpoint, e),
         Event::GuidanceGiven(e) => word::guidance_given(checkpoint, seq, e),
         Event::SignalArrived(e) => word::signal_arrived(checkpoint, seq, e),
         Event::SignalTaken(e) => action::signal_taken(checkpoint, e),
@@ -162,6 +166,7 @@ fn is_late_word(event: &Event) -> bool {
             | Event::DoubtResolved(_)
             | Event::ActionFinished(_)
             | Event::ErrorLogged(_)
+            | Event::DedupeClosed(_)
             | Event::QuotaGiven(_)
     )
 }

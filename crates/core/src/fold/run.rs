@@ -67,6 +67,7 @@ pub fn begin(started: &RunStarted, at: Timestamp) -> Result<Checkpoint> {
         refused_finishes: 0,
         closed_requests: VecDeque::new(),
         repeats: Repeats::default(),
+        dedupe_keys: None,
         guidance: VecDeque::new(),
         signals: VecDeque::new(),
         lineage: Vec::new(),

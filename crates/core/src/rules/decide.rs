@@ -9,7 +9,7 @@ use crate::checkpoint::{Action, Checkpoint, How, Phase, Settled};
 use crate::definition::{Decide, Definition, StateAct, ToolDefinition, ToolKind};
 use crate::digest::Digest;
 use crate::draft::Draft;
-use crate::effect::{effect_key, request_name, sameness};
+use crate::effect::{dedupe_key, effect_key, request_name, sameness};
 use crate::error::Result;
 use crate::event::{
     ActionFinished, ActionProposed, ActionRefused, CallAnswered, DecisionOpened, Elsewhere, ErrorKind, ErrorLogged,
@@ -85,6 +85,7 @@ struct Sound<'a> {
     tool: &'a ToolDefinition,
     arguments: Value,
     again: bool,
+    dedupe: Option<String>,
 }
 
 /// Pushes what a reply means: its charge, and its actions or its refusal.
@@ -210,7 +211,10 @@ fn judge<'a>(checkpoint: &Checkpoint, question: &Question<'a>, at: usize, call: 
     if policy::judge(question.definition, tool).decide == Decide::Deny {
         return refused(RefusalKind::Denied, format!("not permitted: the policy denies `{}`", tool.name));
     }
-    Judged::Sound(Sound { tool, arguments, again })
+    match tool.dedupe.as_deref().map(|text| dedupe_key(text, &arguments)).transpose() {
+        Ok(dedupe) => Judged::Sound(Sound { tool, arguments, again, dedupe }),
+        Err(fault) => refused(RefusalKind::InvalidArguments, fault),
+    }
 }
 
 /// What makes a call's effect the same as another: as it will be proposed, without a reason to repeat and with its
@@ -315,6 +319,7 @@ fn propose(draft: &mut Draft, question: &Question<'_>, call: &Call, sound: Sound
         max_attempts: tool.max_attempts,
         proposed_by: None,
         counted,
+        dedupe: sound.dedupe.clone(),
         elsewhere,
     }))?;
     if let Known::Done(result) = known {

@@ -67,6 +67,9 @@ pub enum Word {
         /// Their sameness, for effects.
         #[n(2)]
         same: Option<Digest>,
+        /// Their dedupe key, for tools that have one.
+        #[n(3)]
+        dedupe: Option<String>,
     },
     /// No to a request.
     #[n(2)]
@@ -272,8 +275,8 @@ fn apply(draft: &mut Draft, message: &Message, clock: Clock) -> Result<Verdict> 
             Ok(_) => refused("request.is_a_question", "this request is a question", "answer it with `lodestep answer`"),
             Err(closed) => Ok(closed_verdict(draft, closed, Closing::Approved, Digest::default())),
         },
-        Word::ApproveEdited { request, arguments, same } => match open_request(draft, request, clock) {
-            Ok((action, Gate::Approval(_))) => edit(draft, &action, by, arguments, *same),
+        Word::ApproveEdited { request, arguments, same, dedupe } => match open_request(draft, request, clock) {
+            Ok((action, Gate::Approval(_))) => edit(draft, &action, by, arguments, *same, dedupe.clone()),
             Ok(_) => refused("request.is_a_question", "this request is a question", "answer it with `lodestep answer`"),
             Err(closed) => Ok(closed_verdict(draft, closed, Closing::Edited, Digest::of(arguments))),
         },
@@ -407,7 +410,21 @@ fn answer(draft: &mut Draft, action: &Action, by: &str, value: &str) -> Result<V
 }
 
 /// An edit is a new action of the person's own, under its own name and key; the old request is stale.
-fn edit(draft: &mut Draft, old: &Action, by: &str, arguments: &[u8], same: Option<Digest>) -> Result<Verdict> {
+fn edit(
+    draft: &mut Draft,
+    old: &Action,
+    by: &str,
+    arguments: &[u8],
+    same: Option<Digest>,
+    dedupe: Option<String>,
+) -> Result<Verdict> {
+    if old.dedupe.is_some() && dedupe.is_none() {
+        return refused(
+            "request.no_dedupe_key",
+            "the edit comes without its dedupe key",
+            "approve with a newer lodestep",
+        );
+    }
     let run = draft.checkpoint().key();
     let ordinal = Ordinal(draft.checkpoint().last_ordinal.saturating_add(1));
     let value = draft.put(arguments);
@@ -433,6 +450,7 @@ fn edit(draft: &mut Draft, old: &Action, by: &str, arguments: &[u8], same: Optio
         max_attempts: old.max_attempts,
         proposed_by: Some(by.to_owned()),
         counted: old.counted,
+        dedupe: dedupe.filter(|_| old.dedupe.is_some()),
         elsewhere: None,
     };
     let text = draft.put(format!("a person changed the arguments: action {ordinal} is done in its place"));
@@ -507,6 +525,7 @@ fn describe(checkpoint: &Checkpoint, ordinal: Ordinal) -> String {
             ActionState::Open { .. } => "an attempt is under way",
             ActionState::LookUp { .. } => "it is being looked up",
             ActionState::Doubt { .. } => "it is in doubt",
+            ActionState::Held { .. } => "it waits for the action that has its dedupe key",
         }
         .to_owned(),
         (None, Some(settled)) => format!("it is settled: {:?}", settled.how).to_lowercase(),
@@ -522,7 +541,7 @@ fn late_outcome(draft: &mut Draft, ordinal: Ordinal, attempt: u32, ok: bool, res
             of == attempt || (ok && (1..of).contains(&attempt))
         }
         // Waiting to be sent again, under its key or on a person's word: the truth makes that needless.
-        ActionState::Ready { .. } => {
+        ActionState::Ready { .. } | ActionState::Held { .. } => {
             let sent = action.maybe_sent && action.attempts == attempt;
             sent || (ok && (1..=action.attempts).contains(&attempt))
         }

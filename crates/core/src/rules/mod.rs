@@ -16,6 +16,7 @@
 pub mod ask;
 pub mod completion;
 pub mod decide;
+pub mod dedupe;
 pub mod inbox;
 pub mod owed;
 pub mod quarantine;

@@ -15,6 +15,7 @@ use crate::hold::Held;
 use crate::ids::Ordinal;
 use crate::policy;
 use crate::rules::completion::missing;
+use crate::rules::dedupe::{self, DedupeKeys};
 use crate::rules::{room, wait};
 use crate::time::Timestamp;
 use crate::value::ValueRef;
@@ -26,6 +27,8 @@ pub struct Hands<'a> {
     pub free: u32,
     /// Nothing is sent after this time: the lease ends soon after.
     pub send_by: Timestamp,
+    /// What is known of the dedupe keys that [`dedupe::wanted`] names.
+    pub dedupe: &'a DedupeKeys,
     /// What it has under way. A repeatable action is sent without an intent, so that the state can't tell.
     pub busy: &'a BTreeSet<Ordinal>,
     /// What an operator has stopped: no intent for it.
@@ -39,15 +42,20 @@ pub struct Hands<'a> {
 ///
 /// `run.illegal_event` when the state contradicts itself.
 pub fn owed(draft: &mut Draft, definition: &Definition, hands: Hands<'_>) -> Result<()> {
+    dedupe::close(draft)?;
     match draft.checkpoint().phase {
         Phase::Ended { .. } | Phase::Stopped { .. } => return Ok(()),
-        Phase::Cancelling { .. } => return wind_up(draft, hands.busy),
+        Phase::Cancelling { .. } => {
+            wind_up(draft, hands.busy)?;
+            return dedupe::close(draft);
+        }
         Phase::Active => {}
     }
     expire(draft)?;
     room::grant(draft, definition)?;
     withdraw_forbidden(draft, definition)?;
     wait::end_waits(draft)?;
+    dedupe::meet(draft, hands.dedupe)?;
     follow_same(draft)?;
     take_check(draft, definition)?;
     judge_finish(draft, definition)?;
@@ -72,7 +80,7 @@ pub fn dispatchable(checkpoint: &Checkpoint, epoch: u64, now: Timestamp) -> Vec<
         ActionState::Ready { not_before } => active && action.class.is_repeatable() && not_before <= now,
         ActionState::Open { epoch: of, .. } => of == epoch,
         ActionState::LookUp { not_before, .. } => !checkpoint.is_over() && not_before <= now,
-        ActionState::Gated { .. } | ActionState::Doubt { .. } => false,
+        ActionState::Gated { .. } | ActionState::Doubt { .. } | ActionState::Held { .. } => false,
     };
     checkpoint.pending.values().filter(due).map(|action| action.ordinal).collect()
 }
@@ -137,7 +145,8 @@ fn expire(draft: &mut Draft) -> Result<()> {
 fn lapse(draft: &mut Draft) -> Result<Vec<(Ordinal, String)>> {
     let now = draft.now();
     let unsent = |action: &&Action| {
-        matches!(action.state, ActionState::Ready { .. }) && action.attempts == 0 && !action.class.is_repeatable()
+        let waits = matches!(action.state, ActionState::Ready { .. } | ActionState::Held { .. });
+        waits && action.attempts == 0 && !action.class.is_repeatable()
     };
     let expired = |action: &Action| action.approved.and_then(|request| request.expires_at).is_some_and(|at| at <= now);
     let lapsed: Vec<(Ordinal, String)> = draft
@@ -299,7 +308,7 @@ fn withdraw_forbidden(draft: &mut Draft, definition: &Definition) -> Result<()> 
     if draft.checkpoint().phase != Phase::Active {
         return Ok(());
     }
-    let ready = |action: &&Action| matches!(action.state, ActionState::Ready { .. });
+    let ready = |action: &&Action| matches!(action.state, ActionState::Ready { .. } | ActionState::Held { .. });
     let forbidden: Vec<(Ordinal, String)> = draft
         .checkpoint()
         .pending
@@ -325,12 +334,20 @@ fn start_attempts(draft: &mut Draft, hands: Hands) -> Result<()> {
         .pending
         .values()
         .filter(|action| !action.class.is_repeatable())
-        .filter(|action| matches!(action.state, ActionState::Ready { not_before } if not_before <= now))
+        .filter(|action| match action.state {
+            ActionState::Ready { not_before } => not_before <= now,
+            ActionState::Held { .. } => true,
+            _ => false,
+        })
         .filter(|action| hands.held.tool(&action.tool).is_none())
-        .take(hands.free as usize)
         .cloned()
         .collect();
+    let mut free = hands.free;
     for action in ready {
+        if free == 0 || !dedupe::take(draft, &action, hands.dedupe)? {
+            continue;
+        }
+        free -= 1;
         let send_by = key_ends(&action).map_or(hands.send_by, |end| hands.send_by.min(end));
         draft.push(Event::AttemptStarted(AttemptStarted {
             ordinal: action.ordinal,
@@ -414,7 +431,7 @@ pub fn wind_up(draft: &mut Draft, busy: &BTreeSet<Ordinal>) -> Result<()> {
                 (!busy.contains(&action.ordinal)).then_some((action.ordinal, "done"))
             }
             ActionState::Ready { .. } => action.first_sent.is_none().then_some((action.ordinal, "sent")),
-            ActionState::Gated { .. } => Some((action.ordinal, "sent")),
+            ActionState::Gated { .. } | ActionState::Held { .. } => Some((action.ordinal, "sent")),
             _ => None,
         })
         .collect();

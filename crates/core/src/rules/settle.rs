@@ -99,7 +99,7 @@ fn bears_on(action: &Action, attempt: u32, known: Known) -> bool {
         ActionState::Open { attempt: of, .. } => attempt == of || (known == Known::Applied && attempt < of),
         ActionState::Ready { .. } => action.class.is_repeatable() || (proven && action.attempts > 0),
         ActionState::LookUp { .. } | ActionState::Doubt { .. } => proven,
-        ActionState::Gated { .. } => false,
+        ActionState::Gated { .. } | ActionState::Held { .. } => false,
     }
 }
 

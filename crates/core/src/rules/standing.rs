@@ -6,7 +6,7 @@ use crate::checkpoint::{Action, ActionState, Checkpoint, Phase};
 use crate::digest::Digest;
 use crate::event::{Ending, Gate, StopReason};
 use crate::hold::{DispatchHold, Held, Target};
-use crate::ids::Ordinal;
+use crate::ids::{Ordinal, RunId};
 use crate::rules::{room, wait};
 use crate::time::Timestamp;
 
@@ -119,6 +119,19 @@ pub enum Reason {
         action: Ordinal,
         /// When.
         at: Timestamp,
+    },
+    /// Another action has its dedupe key; it goes on when that one is settled.
+    Held {
+        /// The action.
+        action: Ordinal,
+        /// The run of the other action.
+        run: RunId,
+        /// The other action.
+        by: Ordinal,
+        /// Since when.
+        since: Timestamp,
+        /// When it is given up, if it is: its approval ends then.
+        until: Option<Timestamp>,
     },
     /// The model's provider is tried again then.
     Provider {
@@ -316,6 +329,11 @@ fn waits_for(action: &Action, now: Timestamp) -> Option<(Option<Reason>, Option<
             ((*not_before > now).then_some(Reason::Retry { action: ordinal, at: *not_before }), Some(*not_before))
         }
         ActionState::Open { .. } => (None, Some(now)),
+        ActionState::Held { run, action: by, since } => {
+            let (run, by, since, until) =
+                (run.clone(), *by, *since, action.approved.and_then(|request| request.expires_at));
+            (Some(Reason::Held { action: ordinal, run, by, since, until }), until)
+        }
         ActionState::Doubt { .. } => return None,
     })
 }

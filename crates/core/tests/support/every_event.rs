@@ -5,13 +5,14 @@
 use lodestep_core::definition::{Limits, OnExpiry, QuotaLimits};
 use lodestep_core::effect::Class;
 use lodestep_core::event::{
-    ActionApproved, ActionDenied, ActionFinished, ActionProposed, ActionRefused, ActionWithdrawn, ApprovalLapsed,
-    ArtifactSaved, ArtifactShown, AttemptNotSent, AttemptStarted, AttemptUnknown, CallAnswered, CallFailed,
-    CallFailure, CallLost, CallReserved, CancelRequested, CheckStarted, DecisionOpened, DeniedBy, DoubtResolved,
-    Ending, ErrorKind, ErrorLogged, Event, Evidence, FinishRefused, Gate, GuidanceGiven, HandedOver, InboxRead,
-    LookupInconclusive, MilestoneMarked, NoteTaken, Origin, PlannedMilestone, QuestionAnswered, QuotaGiven,
-    QuotaGranted, QuotaRaised, RefusalKind, Request, Resolution, RunEnded, RunForked, RunResumed, RunStarted,
-    RunStopped, SettledBy, SignalArrived, SignalTaken, SignalWait, StopReason, TimerFired, UnknownNext,
+    ActionApproved, ActionDenied, ActionFinished, ActionHeld, ActionProposed, ActionRefused, ActionWithdrawn,
+    ApprovalLapsed, ArtifactSaved, ArtifactShown, AttemptNotSent, AttemptStarted, AttemptUnknown, CallAnswered,
+    CallFailed, CallFailure, CallLost, CallReserved, CancelRequested, CheckStarted, DecisionOpened, DedupeClosed,
+    DedupeEnd, DedupeTaken, DeniedBy, DoubtResolved, Ending, ErrorKind, ErrorLogged, Event, Evidence, FinishRefused,
+    Gate, GuidanceGiven, HandedOver, InboxRead, LookupInconclusive, MilestoneMarked, NoteTaken, Origin,
+    PlannedMilestone, QuestionAnswered, QuotaGiven, QuotaGranted, QuotaRaised, RefusalKind, Request, Resolution,
+    RunEnded, RunForked, RunResumed, RunStarted, RunStopped, SettledBy, SignalArrived, SignalTaken, SignalWait,
+    StopReason, TimerFired, UnknownNext,
 };
 use lodestep_core::quota::{Amounts, Quota};
 use lodestep_core::{Digest, Ordinal, RunId, Timestamp, ValueRef};
@@ -80,6 +81,7 @@ pub fn about(it: About) -> Vec<Event> {
         .chain(states(it))
         .chain(run(it))
         .chain(later(it))
+        .chain(dedupe(it))
         .chain(forks(it))
         .collect()
 }
@@ -127,6 +129,7 @@ pub fn proposed(ordinal: Ordinal, value: ValueRef, gate: Gate) -> Event {
         max_attempts: 3,
         proposed_by: Some("ann".to_owned()),
         counted: true,
+        dedupe: None,
         elsewhere: None,
     })
 }
@@ -170,6 +173,15 @@ fn words(it: About) -> [Event; 6] {
         Event::QuestionAnswered(QuestionAnswered { ordinal, by, answer: text }),
         Event::ActionWithdrawn(ActionWithdrawn { ordinal, text }),
         Event::InboxRead(InboxRead { position: it.position }),
+    ]
+}
+
+fn dedupe(it: About) -> [Event; 3] {
+    let ordinal = it.ordinal;
+    [
+        Event::DedupeTaken(DedupeTaken { ordinal, key: "invoice-7".to_owned(), same: it.value.digest }),
+        Event::DedupeClosed(DedupeClosed { ordinal, end: DedupeEnd::Done(it.value) }),
+        Event::ActionHeld(ActionHeld { ordinal, run: RunId::parse("other").expect("sound"), action: ordinal }),
     ]
 }
 

@@ -9,7 +9,7 @@ pub fn all() -> Vec<(&'static str, Message)> {
     let (request, ordinal) = (Digest::of(b"request"), Ordinal(1));
     let words = [
         ("approve", Word::Approve { request }),
-        ("edit", Word::ApproveEdited { request, arguments: b"{}".to_vec(), same: Some(request) }),
+        ("edit", Word::ApproveEdited { request, arguments: b"{}".to_vec(), same: Some(request), dedupe: None }),
         ("deny", Word::Deny { request, reason: "no".to_owned() }),
         ("answer", Word::Answer { request, value: "42".to_owned() }),
         ("cancel", Word::Cancel { reason: "enough".to_owned() }),

@@ -15,6 +15,7 @@ use lodestep_core::draft::{Draft, Transition};
 use lodestep_core::effect::{Class, Seen};
 use lodestep_core::event::{Event, Gate, PlannedMilestone, RunStarted};
 use lodestep_core::rules::decide::{Prior, Question, decide};
+use lodestep_core::rules::dedupe::DedupeKeys;
 use lodestep_core::rules::inbox::{Message, Verdict, Word, judge, read};
 use lodestep_core::rules::owed::{Hands, owed};
 use lodestep_core::rules::recover::recover;
@@ -39,6 +40,7 @@ pub fn tool(name: &str, class: Class) -> ToolDefinition {
         key_valid_for_ms: 3_600_000,
         settles_after_ms: 30_000,
         same_by: None,
+        dedupe: None,
         output: None,
     }
 }
@@ -145,6 +147,8 @@ pub struct Bench {
     pub priors: BTreeMap<Digest, Prior>,
     pub now: Timestamp,
     pub epoch: u64,
+    /// What is known of dedupe keys.
+    pub dedupe: DedupeKeys,
     pub position: u64,
     /// Refuses arguments that have a member `bad`, as a schema would.
     pub check: fn(&ToolDefinition, &Value) -> std::result::Result<(), String>,
@@ -170,6 +174,7 @@ impl Bench {
             priors: BTreeMap::new(),
             now,
             epoch: 1,
+            dedupe: DedupeKeys::new(),
             position: 0,
             check: no_bad_member,
         };
@@ -273,7 +278,8 @@ impl Bench {
     /// What is owed, with these many hands free.
     pub fn owed_with(&mut self, free: u32) -> Vec<Event> {
         let (send_by, busy) = (self.send_by(), Default::default());
-        let hands = Hands { free, send_by, busy: &busy, held: &Default::default() };
+        let dedupe = self.dedupe.clone();
+        let hands = Hands { free, send_by, busy: &busy, held: &Default::default(), dedupe: &dedupe };
         self.step(|draft, definition| owed(draft, definition, hands))
     }
 

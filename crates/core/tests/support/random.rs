@@ -236,7 +236,12 @@ pub fn word(bench: &Bench, chance: &mut Chance) -> Word {
         0 if chance.one_in(4) => Word::Cancel { reason: nasty(chance) },
         0..=4 | 24 => Word::Resume,
         5..=8 => Word::Approve { request },
-        9..=10 => Word::ApproveEdited { request, arguments: b"{\"x\":9}".to_vec(), same: Some(Digest::of(b"9")) },
+        9..=10 => Word::ApproveEdited {
+            request,
+            arguments: b"{\"x\":9}".to_vec(),
+            same: Some(Digest::of(b"9")),
+            dedupe: None,
+        },
         11 => Word::Deny { request, reason: nasty(chance) },
         12..=15 => Word::Answer { request, value: nasty(chance) },
         16..=20 => {

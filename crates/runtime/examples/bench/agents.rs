@@ -26,6 +26,7 @@ pub fn agent(class: Class, parallel: u32) -> Definition {
         key_valid_for_ms: 86_400_000,
         settles_after_ms: 1_000,
         same_by: None,
+        dedupe: None,
         output: None,
     };
     Definition {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::duration::{DAY_MS, LONGEST_MS};
 use super::names::{instead, is_variable, shown};
 use super::reader::Item;
-use super::references::{Allowed, note};
+use super::references::{Allowed, arguments_of, note};
 use super::table::Table;
 use super::tools::{ATTEMPTS, Ground, KEY_VALID_FOR_MS, TIMEOUT_MS};
 use super::{http, schema};
@@ -52,7 +52,7 @@ pub(super) fn class(item: &Item<'_>) -> Option<Class> {
 }
 
 /// Every key of a tool's table.
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 17] = [
     "command",
     "http",
     "sql",
@@ -66,6 +66,7 @@ const KEYS: [&str; 16] = [
     "lookup",
     "env",
     "same_by",
+    "dedupe",
     "output",
     "root",
     "builtin",
@@ -100,6 +101,7 @@ pub(super) fn tool(name: &str, table: &Table<'_>, ground: &Ground<'_>, secrets: 
         group: name.to_owned(),
         description: description.unwrap_or_default(),
         same_by: same_by(table, class, schema.as_ref()),
+        dedupe: dedupe(table, class, schema.as_ref()),
         input: schema.unwrap_or_default(),
         class: class.unwrap_or(Class::Unsafe),
         kind,
@@ -188,6 +190,38 @@ pub(super) fn same_by(table: &Table<'_>, class: Option<Class>, schema: Option<&V
         same_by.push(name);
     }
     Some(same_by)
+}
+
+/// What makes an effect happen once for all runs. Each argument that it names is required, so that the key is always whole.
+pub(super) fn dedupe(table: &Table<'_>, class: Option<Class>, schema: Option<&Value>) -> Option<String> {
+    let item = table.get("dedupe")?;
+    if let Some(class) = class.filter(|class| class.is_repeatable()) {
+        item.fault(
+            format!("a tool of class {class} may repeat freely, so nothing makes it happen once"),
+            "take it out",
+        );
+    }
+    let text = item.said(&Allowed::Arguments)?;
+    let list = |key: &str| schema.and_then(|schema| schema.get(key));
+    let properties = list("properties").and_then(Value::as_object);
+    let required = list("required").and_then(Value::as_array);
+    for name in arguments_of(&text) {
+        let is_required = required.is_some_and(|required| required.iter().any(|it| it.as_str() == Some(&name)));
+        let reference = format!("${{arg:{name}}}");
+        match properties {
+            Some(properties) if !properties.contains_key(&name) => {
+                let known: Vec<&str> = properties.keys().map(String::as_str).collect();
+                let what = format!("`{}`: `input` has no property `{}`", shown(&reference), shown(&name));
+                item.faults.add(item.place_of(&reference), what, instead(&name, &known, "properties"));
+            }
+            Some(_) if !is_required => {
+                let what = format!("`{}` is not in `required`: without it there is no key", shown(&reference));
+                item.faults.add(item.place_of(&reference), what, format!("add it: required = [\"{name}\"]"));
+            }
+            _ => {}
+        }
+    }
+    Some(text)
 }
 
 fn environment(item: &Item<'_>, secrets: &mut Vec<String>) -> BTreeMap<String, String> {

@@ -1,13 +1,12 @@
 //! Keys that people bring along: those of later versions, and those of other systems.
 
 /// Keys that the format has but this version does not serve, by kind of table.
-const LATER: [(&str, &str); 11] = [
+const LATER: [(&str, &str); 10] = [
     ("file", "mcp"),
     ("file", "flow"),
     ("model", "api_key"),
     ("model", "base_url"),
     ("model", "params"),
-    ("tool", "dedupe"),
     ("tool", "detach"),
     ("tool", "trust_annotations"),
     ("policy", "when"),

@@ -16,6 +16,8 @@ pub(super) enum Allowed<'a> {
     Inputs(&'a [InputSpec]),
     /// Variables of the worker's environment.
     Environment,
+    /// Arguments of the action.
+    Arguments,
     /// Whatever a request is filled in with.
     Request(&'a Fillable<'a>),
 }
@@ -57,6 +59,15 @@ fn found(text: &str) -> Vec<(usize, &str)> {
     found
 }
 
+/// The arguments that a text refers to.
+pub(super) fn arguments_of(text: &str) -> Vec<String> {
+    let name = |piece| match piece {
+        Piece::Argument(name) => Some(name.to_owned()),
+        _ => None,
+    };
+    pieces(text).unwrap_or_default().into_iter().filter_map(name).collect()
+}
+
 /// What is wrong with a text's references.
 pub(super) fn check(text: &str, allowed: &Allowed<'_>) -> Vec<BadReference> {
     let bad = |(at, reference): (usize, &str)| {
@@ -90,6 +101,7 @@ fn fault(reference: &str, allowed: &Allowed<'_>) -> Option<(String, String)> {
         Err(_) if matches!(allowed, Allowed::Nothing) => return None,
         Err(why) => {
             let mend = match allowed {
+                Allowed::Arguments => "here may stand ${arg:x}; $${ is a literal ${",
                 Allowed::Environment => "here may stand ${env:X} and ${env:X:-default}; $${ is a literal ${",
                 Allowed::Request(_) => "here may stand ${arg:x}, ${input:x}, ${env:X} and ${key}; $${ is a literal ${",
                 _ => "here may stand ${input:x}; $${ is a literal ${",
@@ -110,6 +122,11 @@ fn fault(reference: &str, allowed: &Allowed<'_>) -> Option<(String, String)> {
                 "a name has letters, digits and _, and begins with no digit".to_owned(),
             )
         }),
+        (Piece::Argument(_), Allowed::Arguments) => None,
+        (Piece::Input(_), Allowed::Arguments) => Some((
+            format!("`{shown}`: a dedupe key is the same whatever the run was given"),
+            "make it of ${arg:x}".to_owned(),
+        )),
         (Piece::Input(_), Allowed::Environment) => Some((
             format!("`{shown}`: an environment is filled in without the inputs"),
             "give the input as an argument of `command`".to_owned(),
@@ -123,7 +140,7 @@ fn fault(reference: &str, allowed: &Allowed<'_>) -> Option<(String, String)> {
             format!("a tool's environment takes it: env = {{ {name} = \"{shown}\" }}; so do url and headers of `http`"),
         )),
         (Piece::Argument(_), _) => Some((
-            format!("`{shown}`: arguments stand only in url, headers and body of `http`"),
+            format!("`{shown}`: arguments stand only in `dedupe`, and in url, headers and body of `http`"),
             "a program gets its arguments as JSON on stdin".to_owned(),
         )),
         (Piece::Key, _) => Some((

@@ -4,7 +4,7 @@ use lodestep_core::definition::{ToolDefinition, ToolKind};
 use lodestep_core::effect::Class;
 use serde_json::Value;
 
-use super::command::{attempts, same_by, time};
+use super::command::{attempts, dedupe, same_by, time};
 use super::duration::DAY_MS;
 use super::names::instead;
 use super::reader::Item;
@@ -32,6 +32,7 @@ pub(super) fn tool(name: &str, item: &Item<'_>, table: &Table<'_>, ground: &Grou
         group: name.to_owned(),
         description: description.unwrap_or_default(),
         same_by: same_by(table, class, schema.as_ref()),
+        dedupe: dedupe(table, class, schema.as_ref()),
         output: table.get("output").and_then(|item| schema::output(&item)),
         input: schema.unwrap_or_default(),
         class: class.unwrap_or(Class::Checkable),

@@ -52,6 +52,7 @@ fn tool(
         key_valid_for_ms: KEY_VALID_FOR_MS,
         settles_after_ms: TIMEOUT_MS,
         same_by: None,
+        dedupe: None,
         output: None,
     }
 }

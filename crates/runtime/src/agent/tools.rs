@@ -118,6 +118,7 @@ fn builtin_tools(name: &str, item: &Item<'_>, table: &Table<'_>, ground: &Ground
         key_valid_for_ms: KEY_VALID_FOR_MS,
         settles_after_ms: TIMEOUT_MS,
         same_by: None,
+        dedupe: None,
         output: None,
     };
     let tools = match which {

@@ -116,6 +116,7 @@ fn waits(action: &Action) -> &'static str {
         ActionState::Ready { .. } => "is about to be done",
         ActionState::Open { .. } => "is under way",
         ActionState::LookUp { .. } => "is looked up",
+        ActionState::Held { .. } => "waits for a dedupe key",
         ActionState::Doubt { .. } => "is in doubt",
     }
 }

@@ -45,6 +45,11 @@ pub(crate) async fn bounded(store: &dyn Store, run: &RunRef, ordinal: u32, mut s
     let preview = preview.trim_end_matches('\u{fffd}');
     let total = sight.text.len();
     let text = format!("{preview}\n[… {total} bytes in all; the whole is artifact {name}: open or search it …]");
+    if sight.seen != Seen::Done {
+        // Only what was done makes an artifact; of anything else what is shown is all that is kept.
+        let text = format!("{preview}\n[… {total} bytes in all; the rest is not kept …]");
+        return Ok(Sight { text: text.into_bytes(), ..sight });
+    }
     let artifact = keep(store, run, &name, std::mem::take(&mut sight.text)).await?;
     Ok(Sight { text: text.into_bytes(), artifact: Some(artifact), ..sight })
 }

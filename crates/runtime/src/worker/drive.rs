@@ -3,6 +3,7 @@
 //! Nothing is sent that is not committed. An outcome is committed as soon as it is known, with whatever
 //! follows from it. When a commit fails, the state is read again and what was seen is applied to it anew.
 
+mod dedupe;
 mod holds;
 mod lineage;
 mod priors;
@@ -247,7 +248,7 @@ impl Drive {
                     }
                     checkpoint = after;
                 }
-                Err(error) if matches!(error.code(), "run.cancel_unread" | "run.hold_unknown") => {
+                Err(error) if matches!(error.code(), "run.cancel_unread" | "run.hold_unknown" | "effect.held") => {
                     self.forget_holds();
                     checkpoint = self.load().await?;
                 }
@@ -296,8 +297,9 @@ impl Drive {
         let busy = self.under_way.len() as u32;
         let parallel = draft.checkpoint().limits.parallel.max(1);
         let free = if stopping || self.lease.is_too_late() { 0 } else { parallel.saturating_sub(busy) };
+        let keys = dedupe::known(&self.runtime, &self.claim.run, draft.checkpoint()).await?;
         let (busy, held) = (&self.under_way, &self.holds.held);
-        let hands = Hands { free, send_by: self.lease.send_by(), busy, held };
+        let hands = Hands { free, send_by: self.lease.send_by(), busy, held, dedupe: &keys };
         owed(&mut draft, &run.definition, hands)?;
         let mut request = None;
         if !stopping && self.wants_model(draft.checkpoint(), draft.now()) && self.asking.is_none() {

@@ -34,6 +34,7 @@ pub fn tool(name: &str, class: Class) -> ToolDefinition {
         key_valid_for_ms: 86_400_000,
         settles_after_ms: 1_000,
         same_by: None,
+        dedupe: None,
         output: None,
     }
 }

@@ -4,12 +4,14 @@
 //! case fails with a sentence; it uses no test framework, so that it can run in any.
 //!
 //! - `script`: small valid runs.
-//! - `start`, `commit`, `tables`, `beside`, `lease`, `death`, `inbox`, `verdict`, `words`, `value`, `listing`, `hold`, `hint`:
+//! - `start`, `commit`, `tables`, `beside`, `dedupe`, `lease`, `death`, `inbox`, `verdict`, `words`, `value`, `listing`,
+//!   `hold`, `hint`:
 //!   the cases.
 
 mod beside;
 mod commit;
 mod death;
+mod dedupe;
 mod hint;
 mod hold;
 mod inbox;
@@ -161,6 +163,10 @@ pub fn cases() -> Vec<Case> {
             an_effect_is_listed_from_its_first_intent_on,
             every_version_of_an_artifact_is_listed,
             a_request_is_open_until_a_transition_closes_it;
+        dedupe:
+            a_dedupe_key_is_one_run_s,
+            who_waits_for_a_key_is_due_when_it_is_free,
+            who_waits_for_a_key_is_due_when_its_effect_is_known;
         beside:
             what_stands_beside_is_what_a_replay_gives,
             a_run_that_cannot_be_read_is_nobody_s_until_it_is_released;

@@ -150,6 +150,11 @@ impl Held {
 
     /// Opens a decision with actions of these gates, each an unsafe effect with the sameness of its place.
     pub(super) fn proposal(&self, gates: impl IntoIterator<Item = Gate>) -> Result<Draft> {
+        self.proposal_with(gates, None)
+    }
+
+    /// As [`Self::proposal`], all with this dedupe key.
+    pub(super) fn proposal_with(&self, gates: impl IntoIterator<Item = Gate>, dedupe: Option<&str>) -> Result<Draft> {
         let mut draft = self.draft();
         let decision = draft.checkpoint().model.decisions + 1;
         let gates: Vec<Gate> = gates.into_iter().collect();
@@ -174,6 +179,7 @@ impl Held {
                 proposed_by: None,
                 elsewhere: None,
                 counted: true,
+                dedupe: dedupe.map(str::to_owned),
             }))?;
         }
         Ok(draft)

@@ -99,7 +99,7 @@ pub(super) async fn a_message_is_judged_with_those_unread_before_it(subject: Arc
     let mut other = Held::begin(&store, "two").await?;
     let name = other.ask(How::default()).await?;
     store.send(&other.key(), "yes", &approve(name)).await?;
-    let edited = Word::ApproveEdited { request: name, arguments: b"{}".to_vec(), same: None };
+    let edited = Word::ApproveEdited { request: name, arguments: b"{}".to_vec(), same: None, dedupe: None };
     let late = store.send(&other.key(), "edited", &says(edited)).await?;
     ensure!(matches!(&late, Verdict::Refused(error) if error.code() == "request.decided"), "{late:?}");
     Ok(())

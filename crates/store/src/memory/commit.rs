@@ -61,6 +61,9 @@ impl State {
             inbox.push(Letter { position: letter.position, id: letter.id, message: letter.message? });
         }
         let run = self.next_ref(key.clone());
+        if let Some(taken) = self.taken_by_another(&run, &adopt.tables.key_changes()) {
+            return Err(taken);
+        }
         let stands = standing(state);
         let head = Head::of(state, &stands);
         let row = RunRow {
@@ -101,6 +104,7 @@ impl State {
         let rows = Rows::of(&commit.transition.events, after);
         let head = Head::of(after, &commit.standing);
         let read = head.inbox_read;
+        let other = self.taken_by_another(&commit.run, &rows.keys);
         let newest_hold = self.newest_hold();
         let run = self.run_mut(&commit.run)?;
         let holds = run.row.holder.is_some() && run.row.epoch == commit.epoch;
@@ -110,6 +114,9 @@ impl State {
         let cancel = run.inbox.iter().any(|letter| letter.position > read && letter.message.holds_intents());
         if rows.yields_to_cancel && cancel {
             return Err(refusals::cancel_unread(&commit.run.key));
+        }
+        if let Some(error) = other {
+            return Err(error);
         }
         if rows.yields_to_hold && newest_hold > commit.known_hold {
             return Err(refusals::hold_unknown(&commit.run.key));

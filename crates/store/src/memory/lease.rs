@@ -34,6 +34,7 @@ impl State {
             return Err(refusals::worker_lost(worker));
         }
         self.bury(worker, now, boot_us);
+        self.wake_waiting(now);
         let due = |row: &RunRow| row.due.is_some_and(|due| due <= now);
         let mut places: Vec<usize> = (0..self.runs.len()).filter(|place| due(&self.runs[*place].row)).collect();
         match want {

@@ -11,6 +11,7 @@
 //! - `read`: loading and listing.
 
 mod commit;
+mod dedupe;
 mod hold;
 mod inbox;
 mod lease;
@@ -241,6 +242,10 @@ impl Store for MemoryStore {
             let effects = state.run(run)?.tables.effects.iter();
             Ok(effects.filter(|effect| same.is_none_or(|same| effect.same == *same)).cloned().collect())
         })
+    }
+
+    fn dedupe_keys<'a>(&'a self, namespace: &'a str, keys: &'a [String]) -> StoreFuture<'a, Vec<KeyHolder>> {
+        self.later(move |state| Ok(state.dedupe_keys(namespace, keys)))
     }
 
     fn kin_effects<'a>(

@@ -6,6 +6,7 @@ use lodestep_core::Timestamp;
 use lodestep_core::rules::standing::standing;
 use rusqlite::{Connection, params};
 
+use super::dedupe;
 use super::failure::Done;
 use super::inbox::Outgoing;
 use super::label;
@@ -83,6 +84,11 @@ fn insert_head(db: &Connection, adopt: &Adopt, run: &RunRef) -> Done<()> {
 }
 
 fn insert_tables(db: &Connection, adopt: &Adopt, run: &RunRef) -> Done<()> {
+    let keys = adopt.tables.key_changes();
+    if let Some(taken) = dedupe::taken_by_another(db, run, &keys)? {
+        return Err(taken.into());
+    }
+    dedupe::change(db, run, &keys)?;
     for effect in &adopt.tables.effects {
         db.prepare_cached("INSERT OR IGNORE INTO effect (run, same, ordinal, seq) VALUES (?, ?, ?, ?)")?
             .execute(params![run.number, effect.same.as_bytes(), effect.ordinal.0, signed(effect.seq)])?;

@@ -4,6 +4,7 @@ use lodestep_core::rules::standing::Status;
 use lodestep_core::{RunId, RunKey};
 use rusqlite::{Connection, Row, params};
 
+use super::dedupe;
 use super::failure::Done;
 use super::inbox::letters;
 use super::load::{artifacts, effects};
@@ -30,7 +31,13 @@ pub(super) fn beside(db: &Connection, run: &RunRef) -> Done<Beside> {
         inbox_read: unsigned(row, 23)?,
         cancel_at: row.get::<_, Option<i64>>(24)?.map(i64::unsigned_abs),
         holder_is_known: row.get(25)?,
-        tables: Tables { effects: effects(db, run, None)?, artifacts: artifacts(db, run)?, requests: Vec::new() },
+        tables: Tables {
+            effects: effects(db, run, None)?,
+            artifacts: artifacts(db, run)?,
+            requests: Vec::new(),
+            keys: dedupe::of_run(db, run)?,
+            waits: dedupe::waits(db, run)?,
+        },
         letters: letters(db, run, 0)?,
     })
 }
@@ -46,7 +53,9 @@ pub(super) fn audit(db: &Connection) -> Done<Audit> {
     while let Some(row) = rows.next()? {
         audit_run(&mut audit, row)?;
     }
-    for table in ["head", "journal", "snapshot", "message", "request", "effect", "artifact", "label"] {
+    for table in
+        ["head", "journal", "snapshot", "message", "request", "effect", "artifact", "label", "dedupe", "dedupe_wait"]
+    {
         let orphans = format!("SELECT DISTINCT run FROM {table} WHERE run NOT IN (SELECT number FROM run)");
         let mut statement = db.prepare(&orphans)?;
         for number in statement.query_map([], |row| row.get::<_, i64>(0))? {

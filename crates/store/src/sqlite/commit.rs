@@ -5,6 +5,7 @@ use lodestep_core::rules::standing::Status;
 use lodestep_core::{Error, Timestamp, Transition};
 use rusqlite::{Connection, params};
 
+use super::dedupe;
 use super::failure::Done;
 use super::pack::{pack, pack_values};
 use super::row::{signed, unsigned};
@@ -90,6 +91,7 @@ impl RowsOf {
                     seq
                 ])?;
         }
+        dedupe::change(db, run, &self.drawn.keys)?;
         match &self.snapshot {
             Some(snapshot) => snapshot::insert(db, run.number, seq, snapshot),
             None => Ok(()),
@@ -133,6 +135,9 @@ impl Prepared {
 
     /// Commits it in the open transaction, or refuses it before anything changed.
     pub(super) fn apply(&self, db: &Connection, now: Timestamp) -> Done<Committed> {
+        if let Some(error) = dedupe::taken_by_another(db, &self.run, &self.rows.drawn.keys)? {
+            return Err(error.into());
+        }
         if !self.release && self.step(db)? == 1 {
             self.rows.insert(db, &self.run)?;
             return Ok(Committed { inbox: self.read.unsigned_abs() });

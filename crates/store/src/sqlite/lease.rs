@@ -6,6 +6,7 @@ use lodestep_core::rules::standing::{Standing, Status};
 use lodestep_core::{RunKey, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use super::dedupe;
 use super::failure::Done;
 use super::row::{at_most, from_end, run_id, signed, unsigned};
 use super::worker::{Workers, bury};
@@ -35,13 +36,16 @@ impl Claiming {
     pub(super) fn is_idle(&self, db: &Connection) -> Done<bool> {
         self.check_worker(db)?;
         let others = Workers::others(db, &self.worker.0)?;
-        Ok(self.workers.dead(&others, self.boot_us).is_empty() && self.due(db, 1)?.is_empty())
+        Ok(self.workers.dead(&others, self.boot_us).is_empty()
+            && self.due(db, 1)?.is_empty()
+            && !dedupe::is_any_to_wake(db, self.now)?)
     }
 
     /// Frees what the dead held, then claims, in the open transaction.
     pub(super) fn apply(&self, db: &Connection) -> Done<Claimed> {
         self.check_worker(db)?;
         let buried = bury(db, &self.workers, &self.worker, self.now, self.boot_us)?;
+        dedupe::wake_waiting(db, self.now)?;
         let wanted = match self.want {
             Want::Due(most) => most,
             Want::Run(_) => 1,

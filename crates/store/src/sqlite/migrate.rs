@@ -9,7 +9,8 @@ use super::failure::{explain, unavailable, unreadable};
 use super::settings::APPLICATION_ID;
 
 /// Every migration, in order; the schema's version is how many there are. One that was released never changes.
-pub(super) const MIGRATIONS: &[&str] = &[include_str!("migrations/0001-first.sql")];
+pub(super) const MIGRATIONS: &[&str] =
+    &[include_str!("migrations/0001-first.sql"), include_str!("migrations/0002-dedupe.sql")];
 
 /// Brings an empty or older database to this build's schema, and refuses any other.
 ///

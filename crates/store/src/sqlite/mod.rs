@@ -18,6 +18,7 @@
 mod adopt;
 mod beside;
 mod commit;
+mod dedupe;
 mod failure;
 mod hold;
 mod inbox;
@@ -474,6 +475,10 @@ impl Store for SqliteStore {
 
     fn artifacts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Vec<ArtifactRow>> {
         self.read(|db| load::artifacts(db, run))
+    }
+
+    fn dedupe_keys<'a>(&'a self, namespace: &'a str, keys: &'a [String]) -> StoreFuture<'a, Vec<KeyHolder>> {
+        self.read_one_moment(|db| dedupe::holders(db, namespace, keys))
     }
 
     fn beside<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Beside> {

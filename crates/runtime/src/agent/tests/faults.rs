@@ -89,7 +89,7 @@ env = { A = "${input:topic}", B = "${env:1}", "C-D" = "", LODESTEP_RUN = "1" }"#
                 "4:18: `${input:topic}` is not filled in here | inputs may stand in objective, instructions, and a tool's root, command, http and lookup",
                 "5:19: `${input:topc}`: there is no input `topc` | did you mean `topic`?",
                 r#"5:36: `${env:HOME}` can't stand here: its value would be pinned into the run's definition | a tool's environment takes it: env = { HOME = "${env:HOME}" }; so do url and headers of `http`"#,
-                "5:51: `${arg:x}`: arguments stand only in url, headers and body of `http` | a program gets its arguments as JSON on stdin",
+                "5:51: `${arg:x}`: arguments stand only in `dedupe`, and in url, headers and body of `http` | a program gets its arguments as JSON on stdin",
                 "5:63: `${nothing}` is no reference; there are ${input:x}, ${arg:x}, ${env:X} and ${key} | here may stand ${input:x}; $${ is a literal ${",
                 "5:77: `${input:topic` has no closing brace; write $${ for a literal ${ | here may stand ${input:x}; $${ is a literal ${",
                 "7:14: `${input:topic}`: an environment is filled in without the inputs | give the input as an argument of `command`",

@@ -125,12 +125,12 @@ command = ["", 1]
 input = { type = "object" }
 timout = "1s"
 inputSchema = 1
-dedupe = "x""#,
+detach = true"#,
             &[
                 "3:16: `tools.x.command[1]` is a whole number | write a text in quotes",
                 "5:1: `timout` is no key of [tools.x] | did you mean `timeout`?",
                 "6:1: `inputSchema` is not what it is called here | write `input`",
-                "7:1: `dedupe` is not supported by this version | take it out",
+                "7:1: `detach` is not supported by this version | take it out",
             ],
         ),
         (
@@ -153,7 +153,7 @@ input = { type = "object" }"#,
                 r#"3:1: [tools.x.sql] has no `statement` | add `statement = "SELECT …"`"#,
                 "3:9: `statment` is no key of [tools.x.sql] | did you mean `statement`?",
                 r#"4:1: `tools.x.class` can't be "keyed" | write one of checkable, read"#,
-                "5:1: `lookup` is no key of [tools.x] | the keys are sql, description, class, input, same_by, output, timeout, attempts",
+                "5:1: `lookup` is no key of [tools.x] | the keys are sql, description, class, input, same_by, dedupe, output, timeout, attempts",
             ],
         ),
         (
@@ -173,6 +173,27 @@ input = { type = "object" }"#,
                 "3:28: `tools.x.sql.statement`: `?` is no parameter here; write `:name`, an argument's name | see the section on sql in docs/effects.md",
                 "7:58: `:amuont`: `input` has no property `amuont` | did you mean `amount`?",
                 "11:1: `tools.z.sql` is a text | write a table: { database = \"shop.db\", statement = \"INSERT INTO charge (invoice) VALUES (:invoice)\" }",
+            ],
+        ),
+        (
+            r#"[tools.x]
+description = "d"
+command = ["sh"]
+input = { type = "object", required = ["id"], properties = { id = { type = "string" }, n = { type = "integer" } } }
+dedupe = "a-${arg:idd}-${arg:n}-${arg:id}"
+[tools.y]
+description = "d"
+command = ["sh"]
+input = { type = "object" }
+class = "read"
+dedupe = "${input:a}${env:B}${x}""#,
+            &[
+                "5:13: `${arg:idd}`: `input` has no property `idd` | did you mean `id`?",
+                r#"5:24: `${arg:n}` is not in `required`: without it there is no key | add it: required = ["n"]"#,
+                "11:1: a tool of class read may repeat freely, so nothing makes it happen once | take it out",
+                "11:11: `${input:a}`: a dedupe key is the same whatever the run was given | make it of ${arg:x}",
+                "11:21: `${env:B}` can't stand here: its value would be pinned into the run's definition | a tool's environment takes it: env = { B = \"${env:B}\" }; so do url and headers of `http`",
+                "11:29: `${x}` is no reference; there are ${input:x}, ${arg:x}, ${env:X} and ${key} | here may stand ${arg:x}; $${ is a literal ${",
             ],
         ),
         (

@@ -8,7 +8,7 @@ use std::fmt::Display;
 
 use lodestep_core::rules::standing::standing;
 use lodestep_core::{Result, Timestamp};
-use lodestep_store::rows::Asked;
+use lodestep_store::rows::{Asked, Tables};
 use lodestep_store::{ArtifactRow, Beside, EffectRow, Hold, Replay, RunRef, Store};
 
 /// A run that failed is tried again after such a pause at most, and clocks of one machine differ by no more.
@@ -28,6 +28,7 @@ pub(super) async fn compare(
     found.compare_inbox(beside);
     found.compare_effects(&replay.tables.effects, &beside.tables.effects);
     found.compare_artifacts(&replay.tables.artifacts, &beside.tables.artifacts);
+    found.compare_keys(&replay.tables, &beside.tables);
     for asked in &replay.tables.requests {
         found.compare_request(store, run, asked).await?;
     }
@@ -181,6 +182,31 @@ impl Findings {
             self.equal(&row, "the transition", &row_found.content.seq, &wanted.content.seq);
         }
         self.equal("table artifact", "the number of rows", &found.len(), &journal.len());
+    }
+
+    fn compare_keys(&mut self, journal: &Tables, found: &Tables) {
+        for wanted in &journal.keys {
+            self.rows += 1;
+            let row = format!("table dedupe, action {}", wanted.ordinal);
+            let Some(row_found) = found.keys.iter().find(|row| row.ordinal == wanted.ordinal) else {
+                self.wrong(&row, format!("missing; the journal gives the key `{}`", wanted.key.escape_debug()));
+                continue;
+            };
+            self.equal(&row, "the key", &row_found.key, &wanted.key);
+            self.equal(&row, "the sameness", &row_found.same, &wanted.same);
+            if row_found.fate != wanted.fate {
+                let what = format!("it is {:?}, and the journal gives {:?}", row_found.fate, wanted.fate);
+                self.wrong(&row, what);
+            }
+        }
+        self.equal("table dedupe", "the number of rows", &found.keys.len(), &journal.keys.len());
+        self.rows += journal.waits.len() as u64;
+        let mut waits = journal.waits.clone();
+        waits.sort();
+        if waits != found.waits {
+            let what = format!("{:?} wait, and the journal gives {waits:?}", found.waits);
+            self.wrong("table dedupe_wait", what);
+        }
     }
 
     async fn compare_request(&mut self, store: &dyn Store, run: &RunRef, asked: &Asked) -> Result<()> {
