@@ -347,7 +347,7 @@ fn a_program_that_could_not_start_was_not_sent() {
 #[test]
 fn the_test_command_crashes_behind_an_approval_too() {
     let world = World::new();
-    world.write("pay.sh", "echo \"pay $LODESTEP_IDEMPOTENCY_KEY\" >> \"$LODESTEP_TEST_FOLDER/paid\"; echo paid\n");
+    world.write("pay.sh", "echo \"pay $LODESTEP_IDEMPOTENCY_KEY\" >> paid; echo paid\n");
     let tables = "[tools.pay]\ndescription = \"Pay.\"\ncommand = [\"sh\", \"pay.sh\"]\ninput = { type = \"object\" }\nclass = \"unsafe\"\n";
     let replies = json!([{ "calls": [{ "name": "pay" }] }, { "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] }]);
     let agent = world.agent(tables, &replies);
