@@ -169,3 +169,24 @@ fn a_demand_that_is_none_is_refused() {
     let said = lodestep(&world, &world.path().join("store.db"), &["--cage", "perhaps", "ls"]).exits(2);
     assert!(said.err.contains("`best-effort` or `required`"), "{said:?}");
 }
+
+#[test]
+fn a_built_in_tool_whose_root_holds_the_store_does_nothing() {
+    let tables = "[tools.drafts]\nbuiltin = \"file\"\nroot = \".\"\n[tools.inside]\nbuiltin = \"documents\"\nroot = \"store.db-files\"\n";
+    let world = World::new();
+    let replies = json!([
+        {"calls": [
+            {"name": "drafts_write", "arguments": {"name": "store.db", "text": "gone"}},
+            {"name": "inside_list", "arguments": {}}
+        ]},
+        {"calls": [{"name": "finish", "arguments": {"summary": "done"}}]}
+    ]);
+    // The first run makes the store, and with it the folder beside it.
+    let agent = world.agent("", &replies);
+    world.lodestep(&["run", agent.to_str().expect("a path"), "--id", "first"]);
+    let agent = world.agent(tables, &replies);
+    world.lodestep(&["run", agent.to_str().expect("a path"), "--id", "second"]).exits(0);
+    let shown = world.lodestep(&["show", "second"]).exits(0).out;
+    assert_eq!(shown.matches("a tool's root may not").count(), 2, "{shown}");
+    world.lodestep(&["verify"]).exits(0);
+}

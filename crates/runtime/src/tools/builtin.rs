@@ -1,13 +1,24 @@
 //! The built-in tools over folders: reading documents, writing files.
 
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lodestep_core::effect::Seen;
 use serde_json::Value;
 
 use crate::tools::rooted::Rooted;
 use crate::tools::{Sight, documents};
+
+/// What a tool is told whose root would let it touch the store: one that writes may not have the store below its root,
+/// and none may have its root in the store. Documents leave out hidden folders and all that is no document.
+pub(crate) fn beside_the_store(builtin: &str, root: &Path, own: &[PathBuf]) -> Option<Sight> {
+    // A folder that is not there is told by whoever opens it.
+    let real = root.canonicalize().ok()?;
+    let writes = builtin == "file";
+    let touched = own.iter().find(|own| real.starts_with(own) || (writes && own.starts_with(&real)))?;
+    let text = format!("the folder {} holds the store {}: a tool's root may not", root.display(), touched.display());
+    Some(Sight::new(Seen::Refused, text))
+}
 
 /// Performs a function of a built-in tool below a root. Blocks on the disk: call it where blocking is fine.
 pub(crate) fn perform(builtin: &str, function: &str, root: &Path, arguments: &Value) -> Sight {

@@ -223,8 +223,11 @@ impl Dispatch {
             _ => {
                 let root = PathBuf::from(with_inputs(root.unwrap_or("."), &self.pinned.inputs));
                 let (builtin, function) = (builtin.to_owned(), function.to_owned());
-                let performed =
-                    tokio::task::spawn_blocking(move || builtin::perform(&builtin, &function, &root, &arguments));
+                let own = store.own_paths();
+                let performed = tokio::task::spawn_blocking(move || {
+                    builtin::beside_the_store(&builtin, &root, &own)
+                        .unwrap_or_else(|| builtin::perform(&builtin, &function, &root, &arguments))
+                });
                 Ok(performed.await.unwrap_or_else(|_| Sight::new(Seen::Interrupted, "the built-in tool panicked")))
             }
         }
