@@ -437,3 +437,16 @@ fn a_wait_that_a_receiver_asks_for_is_kept_and_bounded() {
         assert_eq!(not_before, bench.now.plus_ms(waits_ms));
     }
 }
+
+#[test]
+fn g11_a_cancel_that_waits_for_a_lookup_is_due_when_the_lookup_is() {
+    let mut bench = Bench::new(free());
+    bench.calls(vec![call("checkable", &json!({}))]);
+    bench.owed();
+    bench.seen(1, Seen::TimedOut);
+    let ActionState::LookUp { not_before, .. } = bench.state(1) else { panic!("{:?}", bench.state(1)) };
+    bench.say("ann", Word::Cancel { reason: String::new() });
+    assert!(bench.owed().is_empty() && !bench.checkpoint.is_over(), "the lookup is waited for");
+    let due = bench.standing().due.expect("it is due some time");
+    assert!(due > bench.checkpoint.at && due <= not_before, "{due} of {not_before}");
+}
