@@ -149,3 +149,21 @@ fn tol_11_after_a_hundred_runs_there_are_as_many_processes_as_before() {
     eventually("all are gone", Duration::from_secs(5), || left_of(&world).is_empty());
     eventually("as many as before", Duration::from_secs(5), || processes(&world, pid) == [pid]);
 }
+
+#[test]
+fn g13_a_stop_in_the_middle_of_a_lookup_leaves_the_lookup_to_do() {
+    let world = World::new();
+    world.write("lookup.sh", "echo x >> begun\nwhile :; do sleep 0.05; done\n");
+    let tables = "[tools.charge]\ndescription = \"Charge.\"\ncommand = [\"sh\", \"-c\", \"echo x >> charged\"]\n\
+        lookup = [\"sh\", \"lookup.sh\"]\ninput = { type = \"object\" }\nclass = \"checkable\"\nsettles_after = \"1ms\"\n\
+        [[policy]]\ntools = [\"charge\"]\ndecide = \"allow\"\n";
+    let agent = agent_with(&world, tables, "charge");
+    assert_eq!(world.lodestep(&["run", &agent, "--crash-at", "charge:applied"]).code, None, "it was aborted");
+    let mut running = world.start(&["run", &agent]);
+    has_begun(&world);
+    assert_eq!(running.terminate(), Some(130));
+    // A kill would leave the action to be looked up: so does a stop, which learned nothing of the effect.
+    let action = &world.json(&["show", &world.run_id()])["checkpoint"]["pending"]["1"];
+    assert_eq!(action["state"]["state"], "look_up", "{action}");
+    assert_eq!(world.read("charged").lines().count(), 1);
+}

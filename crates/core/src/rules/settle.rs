@@ -62,9 +62,10 @@ pub enum LookedUp {
     Absent,
     /// It is still running.
     Running,
-    /// It could not be asked, or gave no answer: that says nothing about the effect.
+    /// Whoever knows gave no answer: that says nothing about the effect. It is asked again for an hour, then a person is.
     NoAnswer(String),
-    /// It can't be asked now; it is asked again later.
+    /// It was not asked to the end, for a reason on this side: the worker stops, the database is busy. It is asked again,
+    /// however long that takes.
     NotNow(String),
     /// It can't tell.
     Unknown(String),

@@ -72,6 +72,10 @@ impl Program<'_> {
             Ok(command) => clean(scrubber, holder.run(command, stop).await, removed),
             Err(missing) => return LookedUp::Unknown(missing),
         };
+        if output.ended == Ended::Stopped {
+            // The worker's end says nothing about the effect: whoever has the run then asks.
+            return LookedUp::NotNow("stopped by the worker".to_owned());
+        }
         if output.ended != Ended::Exited(0) {
             return LookedUp::Unknown(format!("the lookup {}", failure(&output)));
         }

@@ -132,7 +132,7 @@ impl Call<'_> {
             () = tokio::time::sleep(self.timeout) => {
                 Err(Trouble::NotSent(format!("no whole answer within {} s", self.timeout.as_secs_f32())))
             }
-            () = stop => Err(Trouble::NotSent("stopped by the worker".to_owned())),
+            () = stop => return LookedUp::NotNow("stopped by the worker".to_owned()),
         };
         match answer {
             Ok(answer) => lookup::said(lookup, &answer),
