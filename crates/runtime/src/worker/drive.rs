@@ -4,28 +4,26 @@
 //! follows from it. When a commit fails, the state is read again and what was seen is applied to it anew.
 
 mod dedupe;
+mod draft;
 mod holds;
 mod lineage;
 mod priors;
 mod quarantine;
+mod send;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::{AbortHandle, BoxFuture, abortable};
+use futures_util::future::{AbortHandle, BoxFuture};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
-use lodestep_core::checkpoint::{ActionState, Phase};
+use lodestep_core::checkpoint::Phase;
 use lodestep_core::event::{CallLost, Event, HandedOver, RunStopped, StopReason};
-use lodestep_core::rules::decide::{Question, decide};
 use lodestep_core::rules::inbox::{self, Message};
-use lodestep_core::rules::owed::{Hands, owed};
 use lodestep_core::rules::recover;
-use lodestep_core::rules::settle::{Attempt, settle, settle_lookup};
 use lodestep_core::rules::standing::standing;
-use lodestep_core::{Checkpoint, Draft, Error, INLINE_VALUE_BYTES, Ordinal, Result, ValueRef};
-use lodestep_model::Request;
+use lodestep_core::{Checkpoint, Draft, Error, INLINE_VALUE_BYTES, Ordinal, Result};
 use lodestep_store::{Claim, Commit, Hold};
 use tokio::sync::watch;
 
@@ -33,18 +31,15 @@ use crate::fault::{self, Point};
 use crate::observe::Observer;
 use crate::process::wait_until_free;
 use crate::runtime::Runtime;
-use crate::secrets::{Secrets, scrub_reply};
-use crate::tools::Sight;
-use crate::worker::dispatch::Dispatch;
-use crate::worker::done::{Answered, Done, fail, tool_of};
+use crate::secrets::Secrets;
+use crate::worker::done::{Done, tool_of};
 use crate::worker::lease::Shared;
 use crate::worker::pinned::Pinned;
-use crate::worker::request::{Cache, prepare};
+use crate::worker::request::Cache;
 use crate::worker::{DRAIN, Shutdown};
 use holds::Known;
-use lineage::Equal;
 use priors::Index;
-use quarantine::{give_up, is_damage};
+use quarantine::is_damage;
 
 /// How long a dead worker's tools are waited for before anything of theirs is done again.
 const LEFT_TOOLS: Duration = Duration::from_secs(10);
@@ -273,120 +268,6 @@ impl Drive {
         self.runtime.store.unread(&self.claim.run, checkpoint.inbox).await
     }
 
-    /// Everything that is known, as events: the words from outside, what a dead worker left, what was seen, what is owed.
-    async fn draft(
-        &mut self,
-        checkpoint: Checkpoint,
-        run: &Pinned,
-        seen: &[Done],
-        unread: &[(u64, Message)],
-    ) -> Result<(Draft, Option<(u64, Request)>)> {
-        let now = self.runtime.store.now();
-        let worked = self.runtime.clock.boot_us().saturating_sub(self.worked_until_us);
-        let mut draft = Draft::next(checkpoint, now, self.claim.epoch, worked);
-        recover::recover(&mut draft)?;
-        for (position, message) in unread {
-            inbox::read(&mut draft, *position, message)?;
-        }
-        self.stop_a_crasher(&mut draft)?;
-        for done in seen {
-            self.take_in(&mut draft, run, done).await?;
-        }
-        self.drop_call_after_cancel(&mut draft)?;
-        let stopping = self.shutdown.is_begun();
-        let busy = self.under_way.len() as u32;
-        let parallel = draft.checkpoint().limits.parallel.max(1);
-        let free = if stopping || self.lease.is_too_late() { 0 } else { parallel.saturating_sub(busy) };
-        let keys = dedupe::known(&self.runtime, &self.claim.run, draft.checkpoint()).await?;
-        let (busy, held) = (&self.under_way, &self.holds.held);
-        let hands = Hands { free, send_by: self.lease.send_by(), busy, held, dedupe: &keys };
-        owed(&mut draft, &run.definition, hands)?;
-        let mut request = None;
-        if !stopping && self.wants_model(draft.checkpoint(), draft.now()) && self.asking.is_none() {
-            let store = self.runtime.store.clone();
-            let (definition, inputs) = (run.definition.clone(), run.inputs.clone());
-            let prepared =
-                prepare(&mut draft, &mut self.cache, store.as_ref(), &self.claim.run, &definition, &inputs).await;
-            request = match prepared {
-                Ok(request) => request,
-                Err(error) if is_damage(&error) => {
-                    // The outcomes in this draft are kept, and the run says what is wrong: it is no worker's crash.
-                    give_up(&mut draft, None, &error)?;
-                    None
-                }
-                Err(error) => return Err(error),
-            };
-        }
-        Ok((draft, request))
-    }
-
-    async fn take_in(&mut self, draft: &mut Draft, run: &Pinned, done: &Done) -> Result<()> {
-        done.note_removed(draft)?;
-        match done {
-            Done::Attempt { ordinal, attempt, sight, .. } => {
-                let Sight { seen, text, artifact, retry_after_ms } = sight.clone();
-                let (ordinal, attempt) = (*ordinal, *attempt);
-                settle(draft, Attempt { ordinal, attempt, seen, text, artifact, retry_after_ms })
-            }
-            Done::Lookup { ordinal, said, .. } => settle_lookup(draft, *ordinal, said.clone()),
-            Done::Reply { call, reply, .. } => {
-                let call = *call;
-                if draft.checkpoint().model.open.is_none_or(|open| open.call != call) {
-                    // The state was read again and has the reply, or a cancel dropped it.
-                    return Ok(());
-                }
-                match reply {
-                    Ok(answered) => self.decide(draft, run, call, answered).await,
-                    Err(error) => fail(draft, &run.definition, call, error),
-                }
-            }
-        }
-    }
-
-    async fn decide(&mut self, draft: &mut Draft, run: &Pinned, call: u64, answered: &Answered) -> Result<()> {
-        if matches!(draft.checkpoint().phase, Phase::Cancelling { .. }) {
-            return draft.push(Event::CallLost(CallLost { call }));
-        }
-        // A run that stopped meanwhile takes the reply all the same: what it decides is begun after a resume.
-        let Answered { reply, transcript } = answered;
-        let found = self.index.priors(&self.runtime, &self.claim.run, draft.checkpoint(), run, reply).await;
-        let priors = match found {
-            Err(error) if is_damage(&error) => return give_up(draft, Some(call), &error),
-            found => found?,
-        };
-        let found = lineage::equal(&self.runtime, &self.claim.run, draft.checkpoint(), run, reply).await;
-        let Equal { priors: before, apart } = match found {
-            Err(error) if is_damage(&error) => return give_up(draft, Some(call), &error),
-            found => found?,
-        };
-        // What the run itself did stands before what it began with.
-        let priors = before.into_iter().chain(priors).collect();
-        let question = Question {
-            definition: &run.definition,
-            call,
-            reply,
-            transcript: ValueRef::of(transcript),
-            check: &|tool, arguments| run.schemas.check(tool, arguments),
-            priors: &priors,
-            apart: &apart,
-        };
-        decide(draft, &question)
-    }
-
-    /// A cancel drops a call that is under way: its whole reservation is charged.
-    fn drop_call_after_cancel(&mut self, draft: &mut Draft) -> Result<()> {
-        if !matches!(draft.checkpoint().phase, Phase::Cancelling { .. }) {
-            return Ok(());
-        }
-        if let Some((_, handle)) = self.asking.take() {
-            handle.abort();
-        }
-        match draft.checkpoint().model.open {
-            Some(open) => draft.push(Event::CallLost(CallLost { call: open.call })),
-            None => Ok(()),
-        }
-    }
-
     /// Is there nothing under way, and nothing to dispatch or to ask now?
     fn can_let_go(&self, checkpoint: &Checkpoint) -> bool {
         let now = self.runtime.store.now();
@@ -442,76 +323,6 @@ impl Drive {
         Ok(())
     }
 
-    /// Sends what was committed, as far as hands are free.
-    fn dispatch(&mut self, checkpoint: &Checkpoint, run: &Arc<Pinned>, request: Option<(u64, Request)>) {
-        if let Some((call, request)) = request {
-            let (model, secrets) = (run.model.clone(), self.renewed_secrets(run));
-            let (asked, handle) = abortable(async move {
-                let mut reply = model.ask(&request).await;
-                fault::reach("model", Point::Reply);
-                let removed = scrub_reply(&secrets.scrubber, &mut reply);
-                Done::Reply { call, reply: reply.map(Answered::new), removed }
-            });
-            self.tasks.push(Box::pin(async { asked.await.ok() }));
-            self.asking = Some((call, handle));
-        }
-        let now = self.runtime.store.now();
-        let parallel = checkpoint.limits.parallel.max(1) as usize;
-        for ordinal in self.dispatchable(checkpoint, now) {
-            if self.under_way.len() >= parallel {
-                return;
-            }
-            if self.under_way.contains(&ordinal) {
-                continue;
-            }
-            if let Some(action) = checkpoint.pending.get(&ordinal) {
-                self.under_way.insert(ordinal);
-                self.send_off(checkpoint, run, action.clone());
-            }
-        }
-    }
-
-    fn send_off(&mut self, checkpoint: &Checkpoint, run: &Arc<Pinned>, action: lodestep_core::checkpoint::Action) {
-        let ordinal = action.ordinal;
-        let is_lookup = matches!(action.state, ActionState::LookUp { .. });
-        let attempt = match action.state {
-            ActionState::Open { attempt, .. } | ActionState::LookUp { attempt, .. } => attempt,
-            _ => action.attempts + 1,
-        };
-        let dispatch = Dispatch {
-            runtime: self.runtime.clone(),
-            lease: self.lease.clone(),
-            run: self.claim.run.clone(),
-            epoch: self.claim.epoch,
-            pinned: run.clone(),
-            lineage: checkpoint.lineage.clone(),
-            arguments: self.cache.get(&action.arguments).map(<[u8]>::to_vec),
-            artifacts: checkpoint.artifacts.iter().map(|(name, kept)| (name.clone(), kept.content)).collect(),
-            action,
-            attempt,
-            stop: self.stop.subscribe(),
-            secrets: self.renewed_secrets(run),
-        };
-        self.tasks.push(Box::pin(async move {
-            Some(match is_lookup {
-                true => {
-                    let (said, removed) = dispatch.look_up().await;
-                    Done::Lookup { ordinal, said, removed }
-                }
-                false => {
-                    let (sight, removed) = dispatch.attempt().await;
-                    Done::Attempt { ordinal, attempt, sight, removed }
-                }
-            })
-        }));
-    }
-
-    /// What is sent now is sent with these values, so that they are what is looked for in its answer.
-    fn renewed_secrets(&mut self, run: &Pinned) -> Arc<Secrets> {
-        self.secrets = self.secrets.renewed(&run.definition, &self.runtime.environment);
-        self.secrets.clone()
-    }
-
     /// Waits for something to happen: an outcome, a word from outside, a due time, the stop.
     async fn wait(&mut self, checkpoint: &Checkpoint, changes: &mut watch::Receiver<u64>) -> Result<Vec<Done>> {
         let now = self.runtime.store.now();
@@ -537,18 +348,6 @@ impl Drive {
             self.inbox = unread.last().map_or(self.inbox, |(position, _)| self.inbox.max(*position));
         }
         Ok(seen)
-    }
-
-    /// `None` is a call of the model that was given up.
-    fn came_back(&mut self, done: Option<Done>) -> Option<Done> {
-        let done = done?;
-        match &done {
-            Done::Attempt { ordinal, .. } | Done::Lookup { ordinal, .. } => {
-                self.under_way.remove(ordinal);
-            }
-            Done::Reply { .. } => self.asking = None,
-        }
-        Some(done)
     }
 
     /// After the grace of a cancel what is still under way is stopped.
