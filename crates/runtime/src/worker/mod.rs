@@ -14,9 +14,11 @@ mod lease;
 pub(crate) mod pinned;
 mod request;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use lodestep_core::hold::Held;
 use lodestep_core::rules::standing::{Standing, standing_under};
 use lodestep_core::{Result, RunKey, Timestamp};
@@ -226,8 +228,9 @@ async fn advance(
 ) {
     let store = runtime.store.clone();
     let back = claim.clone();
-    let task = tokio::spawn(async move { Drive::new(runtime, lease, claim, observer, shutdown).run().await });
-    let (due, crashed) = match task.await {
+    // Boxed: a run's future is large, and a task is moved a few times before it is polled.
+    let driven = Box::pin(Drive::new(runtime, lease, claim, observer, shutdown).run());
+    let (due, crashed) = match AssertUnwindSafe(driven).catch_unwind().await {
         Ok(Ok(())) => return,
         Ok(Err(error)) if error.code() == "lease.lost" => return,
         Ok(Err(error)) if error.code() == "store.unavailable" => (Some(store.now().plus_ms(1_000)), false),
@@ -245,8 +248,9 @@ async fn advance(
             crate::note!("run {}: {error}", back.run.key.run);
             (Some(store.now().plus_ms(1_000 << back.crashes.min(6))), true)
         }
-        Err(panic) => {
-            crate::note!("run {}: the worker panicked: {panic}", back.run.key.run);
+        // The panic's own message is on stderr already.
+        Err(_) => {
+            crate::note!("run {}: the worker panicked", back.run.key.run);
             (Some(store.now()), true)
         }
     };
