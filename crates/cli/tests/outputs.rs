@@ -8,7 +8,8 @@ use support::*;
 /// An agent whose tool prints the file `output` so many times, and then finishes.
 fn printer(world: &World, times: usize) -> String {
     let tables = "[tools.print]\ndescription = \"Print.\"\ncommand = [\"cat\", \"output\"]\n\
-        input = { type = \"object\", properties = { n = { type = \"integer\" } } }\nclass = \"read\"\n";
+        input = { type = \"object\", properties = { n = { type = \"integer\" } } }\nclass = \"read\"\n\
+        [limits]\nsnapshot_every = 16\n";
     let mut replies: Vec<Value> =
         (0..times).map(|n| json!({ "calls": [{ "name": "print", "arguments": { "n": n } }] })).collect();
     replies.push(json!({ "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] }));

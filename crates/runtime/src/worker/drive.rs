@@ -288,7 +288,7 @@ impl Drive {
         let commit = Commit {
             run: self.claim.run.clone(),
             epoch: self.claim.epoch,
-            snapshot: after.seq.is_multiple_of(every) || after.is_over(),
+            snapshot: after.seq.is_multiple_of(every),
             transition: sealed.clone(),
             transcript: seen.iter().find_map(|done| match done {
                 Done::Reply { reply: Ok(answered), .. } => Some(answered.transcript.clone()),
