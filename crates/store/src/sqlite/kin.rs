@@ -1,10 +1,12 @@
 //! The other runs of a lineage, and their equal effects.
 
-use lodestep_core::{Digest, Ordinal, RunId};
-use rusqlite::{Connection, named_params, params};
+use std::sync::Arc;
+
+use lodestep_core::{Digest, Ordinal, RunId, RunKey};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::failure::Done;
-use super::row::{from_end, run_columns, run_row, unsigned};
+use super::row::{from_end, run_columns, run_id, run_row, unsigned};
 use crate::store::{EffectRow, RunRef, RunRow};
 
 /// The root and every fork that goes back to it, but this run; oldest first.
@@ -12,31 +14,51 @@ pub(super) fn runs(db: &Connection, run: &RunRef, root: &RunId) -> Done<Vec<RunR
     let mut statement = db.prepare_cached(concat!(
         "SELECT ",
         run_columns!(),
-        " FROM run JOIN head ON head.run = run.number
-         WHERE run.number != :run AND run.number IN (
-             SELECT number FROM run WHERE namespace = :namespace AND id_from_end = :from_end
-             UNION SELECT number FROM run WHERE root = :root AND namespace = :namespace)
-         ORDER BY run.number"
+        " FROM run JOIN head ON head.run = run.number WHERE run.number = ?"
     ))?;
-    let wanted = named_params! {
-        ":run": run.number, ":namespace": run.key.namespace, ":root": root.as_str(), ":from_end": from_end(root.as_str()),
-    };
-    let rows = statement.query_map(wanted, |row| Ok(run_row(row)))?;
-    rows.map(|row| row?).collect()
+    let numbers = numbers(db, run, root)?;
+    numbers.into_iter().map(|number| statement.query_row([number], |row| Ok(run_row(row)))?).collect()
 }
 
-/// Their effects with this sameness.
+/// Their effects with this sameness. Every effect asks: for a run without kin it is one look into an index.
 pub(super) fn effects(db: &Connection, run: &RunRef, root: &RunId, same: &Digest) -> Done<Vec<(RunRef, EffectRow)>> {
-    let mut statement =
-        db.prepare_cached("SELECT ordinal, seq FROM effect WHERE run = ? AND same = ? ORDER BY seq, ordinal")?;
+    let numbers = numbers(db, run, root)?;
+    if numbers.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut statement = db.prepare_cached(
+        "SELECT run.number, run.id, effect.ordinal, effect.seq FROM effect JOIN run ON run.number = effect.run
+         WHERE effect.run = ? AND effect.same = ? ORDER BY effect.seq, effect.ordinal",
+    )?;
     let mut found = Vec::new();
-    for kin in runs(db, run, root)? {
-        let rows = statement.query_map(params![kin.run.number, same.as_bytes()], |row| {
-            Ok(EffectRow { same: *same, ordinal: Ordinal(row.get(0)?), seq: unsigned(row, 1)? })
-        })?;
+    for number in numbers {
+        let rows = statement.query_map(params![number, same.as_bytes()], |row| Ok(effect(row, run, same)))?;
         for row in rows {
-            found.push((kin.run.clone(), row?));
+            found.push(row??);
         }
     }
     Ok(found)
+}
+
+fn effect(row: &Row<'_>, run: &RunRef, same: &Digest) -> Done<(RunRef, EffectRow)> {
+    let key = RunKey { namespace: run.key.namespace.clone(), run: run_id(row, 1)? };
+    let effect = EffectRow { same: *same, ordinal: Ordinal(row.get(2)?), seq: unsigned(row, 3)? };
+    Ok((RunRef { key: Arc::new(key), number: row.get(0)? }, effect))
+}
+
+fn numbers(db: &Connection, run: &RunRef, root: &RunId) -> Done<Vec<i64>> {
+    let namespace = &run.key.namespace;
+    let mut numbers = db
+        .prepare_cached("SELECT number FROM run WHERE root = ? AND namespace = ? AND number != ? ORDER BY number")?
+        .query_map(params![root.as_str(), namespace, run.number], |row| row.get(0))?
+        .collect::<Result<Vec<i64>, _>>()?;
+    if *root != run.key.run {
+        let root: Option<i64> = db
+            .prepare_cached("SELECT number FROM run WHERE namespace = ? AND id_from_end = ?")?
+            .query_row(params![namespace, from_end(root.as_str())], |row| row.get(0))
+            .optional()?;
+        numbers.extend(root);
+        numbers.sort_unstable();
+    }
+    Ok(numbers)
 }

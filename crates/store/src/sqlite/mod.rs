@@ -466,11 +466,11 @@ impl Store for SqliteStore {
         root: &'a RunId,
         same: &'a Digest,
     ) -> StoreFuture<'a, Vec<(RunRef, EffectRow)>> {
-        self.read_one_moment(move |db| kin::effects(db, run, root, same))
+        self.read(move |db| kin::effects(db, run, root, same))
     }
 
     fn kin<'a>(&'a self, run: &'a RunRef, root: &'a RunId) -> StoreFuture<'a, Vec<RunRow>> {
-        self.read(move |db| kin::runs(db, run, root))
+        self.read_one_moment(move |db| kin::runs(db, run, root))
     }
 
     fn artifacts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Vec<ArtifactRow>> {
