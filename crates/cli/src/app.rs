@@ -7,11 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use lodestep::Runtime;
 use lodestep::core::{Error, Result, RunKey};
 use lodestep::process::Demand;
+use lodestep::secrets::Environment;
 use lodestep::store::{RunRow, STORE_FOLDER, SqliteStore, SystemClock};
 use serde_json::{Value, json};
 
 use crate::args::Cli;
 use crate::text::{quoted, short_id};
+use crate::wiring;
 
 /// What was typed before the command, and how to say things.
 pub struct App {
@@ -19,7 +21,8 @@ pub struct App {
     /// Print JSON on stdout.
     pub json: bool,
     by: Option<String>,
-    cage: Demand,
+    /// Whether tools start where they can't be kept from the store's files.
+    pub cage: Demand,
     program: String,
     run: Mutex<Option<String>>,
 }
@@ -107,6 +110,15 @@ impl App {
     ///
     /// `store.not_found` when there is none, and the store's own errors.
     pub fn open(&self, make: bool) -> Result<Runtime> {
+        self.open_to_work(make, Environment::default())
+    }
+
+    /// As [`Self::open`], for a process that works on runs: their tools get this environment.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::open`].
+    pub fn open_to_work(&self, make: bool, environment: Environment) -> Result<Runtime> {
         let path = if make { self.store_path() } else { self.existing()? };
         prepare_folder(&path)?;
         let is_new = !SqliteStore::is_or_was_at(&path);
@@ -114,7 +126,8 @@ impl App {
         if is_new {
             lodestep::note!("a new store: {}", path.display());
         }
-        Ok(Runtime::builder(Arc::new(store)).cage(self.cage).build())
+        let builder = Runtime::builder(Arc::new(store)).cage(self.cage).environment(environment);
+        Ok(builder.keep_out(wiring::keep_out(self)).build())
     }
 
     /// Opens the store to look at it, also where it can't be written.
@@ -196,8 +209,12 @@ pub fn exit_code(error: &Error) -> u8 {
     }
 }
 
-/// The default folder is the owner's alone, and no business of version control.
-fn prepare_folder(path: &Path) -> Result<()> {
+/// Makes a store's default folder, if the path is in one: it is the owner's alone, and no business of version control.
+///
+/// # Errors
+///
+/// `store.unavailable`.
+pub fn prepare_folder(path: &Path) -> Result<()> {
     let folder = path.parent().filter(|folder| folder.ends_with(STORE_FOLDER));
     let Some(folder) = folder.filter(|folder| !folder.exists()) else {
         return Ok(());

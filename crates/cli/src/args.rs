@@ -7,6 +7,7 @@ use lodestep::process::Demand;
 
 use crate::bulk::Bulk;
 use crate::commands::init::Template;
+use crate::commands::schema::Schema;
 use crate::select::Selection;
 
 /// A durable execution runtime for AI agents.
@@ -137,6 +138,12 @@ pub enum Command {
     Watch {
         /// The end of the run's id; all runs without it.
         run: Option<String>,
+    },
+    /// Print the JSON Schema of a file that you write, for your editor; without a name: list those that there are.
+    #[command(after_help = "Example: lodestep schema agent > .lodestep/agent.schema.json")]
+    Schema {
+        /// Of which file.
+        name: Option<Schema>,
     },
     /// Print the completions of a shell.
     #[command(after_help = "Example: lodestep completions bash > ~/.local/share/bash-completion/completions/lodestep")]
@@ -342,7 +349,7 @@ pub struct RunArgs {
     /// Start another run even if an unfinished one of the same agent and inputs exists.
     #[arg(long, conflicts_with = "id")]
     pub new: bool,
-    /// Only check the file.
+    /// Only check the file, and what lodestep.toml beside the store says of the agent.
     #[arg(long)]
     pub check: bool,
     /// Abort the process at a fault point, to see it recover: TOOL:POINT, with POINT one of accepted, reply, intent,

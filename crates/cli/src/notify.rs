@@ -1,4 +1,4 @@
-//! Tells a command of the operator when a run needs somebody or is over.
+//! Tells a command when a run needs somebody or is over: the place's, or else that of the run's own definition.
 //!
 //! What was told of a run stands in a file of its name beside the store, so that a restart tells nothing again. It is
 //! written when the command has ended: a crash before that tells it again, and one that is lost is told by the next
@@ -8,22 +8,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use lodestep::Runtime;
 use lodestep::core::checkpoint::{ActionState, Phase};
+use lodestep::core::definition;
 use lodestep::core::event::Gate;
 use lodestep::core::rules::standing::standing;
-use lodestep::core::{Checkpoint, Event, Result, RunKey};
+use lodestep::core::{self, Checkpoint, Definition, Event, RunKey};
 use lodestep::observe::Observer;
-use lodestep::store::rows;
+use lodestep::process::{Cage, Command, Ended, Holder, LEDGER, clean_environment};
+use lodestep::store::{SqliteStore, rows};
+use lodestep::{Runtime, inspect};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use crate::app::App;
-use crate::text::short_id;
-use crate::wiring::{NotifyCommand, notify_command};
+use crate::text::{line, short_id};
+use crate::wiring::{keep_out, wiring};
 
 /// So many commands run at once.
 const AT_ONCE: usize = 4;
@@ -31,58 +34,87 @@ const AT_ONCE: usize = 4;
 /// So many runs are looked at for what a crash left untold.
 const CAUGHT_UP: usize = 1_000;
 
+/// So many bytes of what an agent's command says of a fault are shown.
+const STDERR_BYTES: u64 = 1_000;
+
 /// What is worth telling of a run, by a name that stays as long as it holds.
 type Needs = BTreeMap<String, Value>;
 
-/// An observer that tells the operator's command, beside another.
+/// An observer that tells a command, beside another.
 pub struct Notify {
     inner: Arc<dyn Observer>,
-    told: Option<Arc<Told>>,
+    told: Arc<Told>,
     under_way: Mutex<JoinSet<()>>,
 }
 
 /// What was told of which run, and how to tell.
 struct Told {
-    command: NotifyCommand,
+    /// The place's command. It hears of every run, and no agent's own does.
+    of_place: Option<Arc<definition::Notify>>,
+    /// Do the agents' own commands hear? Not of the trials of a test, which nobody has to act on.
+    of_agents: bool,
+    cage: Cage,
     folder: PathBuf,
     /// How hints begin: the program as it was started, with its store.
     program: String,
-    runs: Mutex<BTreeMap<RunKey, BTreeSet<String>>>,
+    runs: Mutex<BTreeMap<RunKey, Heard>>,
     hands: Semaphore,
 }
 
+/// What was told of a run, and to which command.
+#[derive(Clone)]
+struct Heard {
+    command: Teller,
+    names: BTreeSet<String>,
+}
+
+/// Whose command it is.
+#[derive(Clone)]
+enum Teller {
+    /// The operator's: it runs as the worker does.
+    Place(Arc<definition::Notify>),
+    /// The agent's: it runs as a tool does, under a holder, without the worker's environment and kept from the store.
+    Agent(Arc<definition::Notify>),
+}
+
 impl Notify {
-    /// Beside another observer, as the store's wiring says; without any it tells nobody.
+    /// Beside another observer, as the store's wiring and the runs' definitions say.
     ///
     /// # Errors
     ///
     /// `wiring.invalid`.
-    pub fn beside(app: &App, inner: Arc<dyn Observer>) -> Result<Arc<Self>> {
-        let told = notify_command(app)?.map(|command| {
-            let mut folder = app.store_path().into_os_string();
-            folder.push("-files/notified");
-            let (folder, program) = (PathBuf::from(folder), app.command(""));
-            let hands = Semaphore::new(AT_ONCE);
-            Arc::new(Told { command, folder, program, runs: Mutex::default(), hands })
+    pub fn beside(app: &App, inner: Arc<dyn Observer>) -> core::Result<Arc<Self>> {
+        let of_place = wiring(app, None)?.notify.map(Arc::new);
+        let mut folder = app.store_path().into_os_string();
+        folder.push("-files/notified");
+        let own = [SqliteStore::own_paths_at(&app.store_path()), keep_out(app)].concat();
+        let cage = Cage { keep_out: own, demand: app.cage };
+        let told = Arc::new(Told {
+            of_place,
+            of_agents: std::env::var_os(LEDGER).is_none(),
+            cage,
+            folder: PathBuf::from(folder),
+            program: app.command(""),
+            runs: Mutex::default(),
+            hands: Semaphore::new(AT_ONCE),
         });
         Ok(Arc::new(Self { inner, told, under_way: Mutex::default() }))
     }
 
     /// Tells what a worker that died did not come to tell. A run that a live worker holds is that one's to tell of.
     pub async fn catch_up(&self, runtime: &Runtime) {
-        let Some(told) = &self.told else { return };
-        let Ok(entries) = std::fs::read_dir(&told.folder) else { return };
+        let Ok(entries) = std::fs::read_dir(&self.told.folder) else { return };
         for entry in entries.flatten().take(CAUGHT_UP) {
             let name = entry.file_name().to_string_lossy().into_owned();
             let Ok(row) = runtime.find(&name).await else { continue };
             if row.run.key.run.as_str() != name || row.holder.is_some_and(|worker| runtime.store().is_alive(&worker)) {
                 continue;
             }
-            let Ok(state) = runtime.store().load(&row.run.key).await.and_then(|loaded| loaded.checkpoint()) else {
-                continue;
-            };
-            told.begin(&row.run.key);
-            self.look(&row.run.key, &state);
+            let Ok(opened) = inspect::open(runtime.store(), &row.run.key).await else { continue };
+            if let Some(definition) = &opened.definition {
+                self.told.begin(&row.run.key, definition);
+                self.look(&row.run.key, &opened.checkpoint);
+            }
         }
     }
 
@@ -94,13 +126,14 @@ impl Notify {
 
     /// Compares what a run needs with what was told, and tells what is new.
     fn look(&self, run: &RunKey, after: &Checkpoint) {
-        let Some(told) = &self.told else { return };
+        let told = &self.told;
+        let Some(Heard { command, names: before }) = lock(&told.runs).get(run).cloned() else { return };
         let needs = told.needs(run, after);
         let names: BTreeSet<String> = needs.keys().cloned().collect();
-        let before = lock(&told.runs).insert(run.clone(), names.clone()).unwrap_or_default();
         if names == before {
             return;
         }
+        lock(&told.runs).insert(run.clone(), Heard { command: command.clone(), names });
         let new: Vec<Value> =
             needs.into_iter().filter(|(name, _)| !before.contains(name)).map(|(_, need)| need).collect();
         let stands = standing(after);
@@ -115,7 +148,7 @@ impl Notify {
             if !new.is_empty() {
                 // The semaphore is never closed.
                 let _hand = told.hands.acquire().await;
-                told.tell(&format!("{text}\n")).await;
+                told.tell(&command, &format!("{text}\n")).await;
             }
             told.keep(&run, is_over);
         });
@@ -128,11 +161,9 @@ impl Observer for Notify {
         self.look(run, after);
     }
 
-    fn taken(&self, run: &RunKey, after: &Checkpoint, crashes: u32) {
-        self.inner.taken(run, after, crashes);
-        if let Some(told) = &self.told {
-            told.begin(run);
-        }
+    fn taken(&self, run: &RunKey, definition: &Definition, after: &Checkpoint, crashes: u32) {
+        self.inner.taken(run, definition, after, crashes);
+        self.told.begin(run, definition);
     }
 }
 
@@ -141,8 +172,15 @@ impl Told {
         self.folder.join(run.run.as_str())
     }
 
+    /// The command that hears of a run of this definition, if one does.
+    fn command_of(&self, definition: &Definition) -> Option<Teller> {
+        let of_agent = || definition.notify.clone().filter(|_| self.of_agents).map(Arc::new).map(Teller::Agent);
+        self.of_place.clone().map(Teller::Place).or_else(of_agent)
+    }
+
     /// Reads what was told of a run. Its file stands from now on, so that a crash leaves something to catch up with.
-    fn begin(&self, run: &RunKey) {
+    fn begin(&self, run: &RunKey, definition: &Definition) {
+        let Some(command) = self.command_of(definition) else { return };
         let mut runs = lock(&self.runs);
         if runs.contains_key(run) {
             return;
@@ -152,7 +190,7 @@ impl Told {
             // Without the file the same may be told again after a restart, and a crash may leave something untold.
             let _ = std::fs::create_dir_all(&self.folder).and_then(|()| std::fs::write(self.file(run), []));
         }
-        runs.insert(run.clone(), text.lines().map(str::to_owned).collect());
+        runs.insert(run.clone(), Heard { command, names: text.lines().map(str::to_owned).collect() });
     }
 
     /// Writes what was told by now. Of a run that is over nothing more will be.
@@ -162,7 +200,7 @@ impl Told {
             let _ = std::fs::remove_file(file);
             return;
         }
-        let names = lock(&self.runs).get(run).cloned().unwrap_or_default();
+        let names = lock(&self.runs).get(run).map(|heard| heard.names.clone()).unwrap_or_default();
         let text: String = names.iter().map(|name| format!("{name}\n")).collect();
         let new = file.with_extension("new");
         let _ = std::fs::write(&new, text).and_then(|()| std::fs::rename(new, file));
@@ -210,34 +248,73 @@ impl Told {
     }
 
     /// Runs the command; what goes wrong with it is said, and is no fault of the run.
-    async fn tell(&self, text: &str) {
-        let NotifyCommand { command, folder, timeout } = &self.command;
-        let mut process = tokio::process::Command::new(&command[0]);
-        process.args(&command[1..]).current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::null()).kill_on_drop(true);
-        #[cfg(unix)]
-        process.process_group(0);
-        let mut child = match process.spawn() {
-            Ok(child) => child,
-            Err(error) => return lodestep::note!("notify: {} can't be started: {error}", command[0]),
+    async fn tell(&self, command: &Teller, text: &str) {
+        let (Teller::Place(notify) | Teller::Agent(notify)) = command;
+        let wrong = match command {
+            Teller::Place(_) => as_the_worker(notify, text).await,
+            Teller::Agent(_) => as_a_tool(notify, text, self.cage.clone()).await,
         };
-        let (pid, stdin) = (child.id(), child.stdin.take());
-        let told = async {
-            if let Some(mut stdin) = stdin {
-                // One that does not read has its reasons.
-                let _ = stdin.write_all(text.as_bytes()).await;
-            }
-            child.wait().await
-        };
-        match tokio::time::timeout(*timeout, told).await {
-            Ok(Ok(status)) if status.success() => {}
-            Ok(Ok(status)) => lodestep::note!("notify: {} ended with {status}", command[0]),
-            Ok(Err(error)) => lodestep::note!("notify: {}: {error}", command[0]),
-            Err(_) => {
-                lodestep::note!("notify: {} took longer than {timeout:?} and was ended", command[0]);
-                end_group(pid);
-            }
+        if let Err(wrong) = wrong {
+            lodestep::note!("notify: {} {wrong}", notify.argv[0]);
         }
     }
+}
+
+/// Runs the operator's command, in the worker's own environment.
+async fn as_the_worker(notify: &definition::Notify, text: &str) -> Result<(), String> {
+    let mut process = tokio::process::Command::new(&notify.argv[0]);
+    process.args(&notify.argv[1..]).current_dir(&notify.folder);
+    process.stdin(Stdio::piped()).stdout(Stdio::null()).kill_on_drop(true);
+    #[cfg(unix)]
+    process.process_group(0);
+    let mut child = process.spawn().map_err(|error| format!("can't be started: {error}"))?;
+    let (pid, stdin) = (child.id(), child.stdin.take());
+    let told = async {
+        if let Some(mut stdin) = stdin {
+            // One that does not read has its reasons.
+            let _ = stdin.write_all(text.as_bytes()).await;
+        }
+        child.wait().await
+    };
+    match tokio::time::timeout(Duration::from_millis(notify.timeout_ms), told).await {
+        Ok(Ok(status)) if status.success() => Ok(()),
+        Ok(Ok(status)) => Err(format!("ended with {status}")),
+        Ok(Err(error)) => Err(format!("was lost: {error}")),
+        Err(_) => {
+            end_group(pid);
+            Err(took_longer(notify))
+        }
+    }
+}
+
+/// Runs an agent's command. What it prints is no business of the run's; of a fault the start of its stderr is told.
+async fn as_a_tool(notify: &definition::Notify, text: &str, cage: Cage) -> Result<(), String> {
+    let holder = Holder::of_this_binary().map_err(|error| format!("can't be started: {error}"))?;
+    let command = Command {
+        argv: notify.argv.clone(),
+        cwd: PathBuf::from(&notify.folder),
+        env: clean_environment(),
+        stdin: text.as_bytes().to_vec(),
+        timeout: Duration::from_millis(notify.timeout_ms),
+        stdout_limit: 0,
+        stderr_limit: STDERR_BYTES,
+        lock_file: None,
+        cage,
+    };
+    let output = holder.run(command, std::future::pending()).await;
+    let stderr = line(&String::from_utf8_lossy(&output.stderr), 200);
+    match output.ended {
+        Ended::Exited(0) => Ok(()),
+        Ended::Exited(status) => Err(format!("ended with exit status {status}: {stderr}")),
+        Ended::Signalled(signal) => Err(format!("was ended by signal {signal}")),
+        Ended::TimedOut | Ended::Stopped => Err(took_longer(notify)),
+        Ended::NotStarted(why) => Err(format!("can't be started: {why}")),
+        Ended::HolderLost(why) => Err(format!("was lost: {why}")),
+    }
+}
+
+fn took_longer(notify: &definition::Notify) -> String {
+    format!("took longer than {:?} and was ended", Duration::from_millis(notify.timeout_ms))
 }
 
 /// Ends the command with all that it started in its group.

@@ -12,6 +12,11 @@ fn every_template_is_sound_and_runs_offline_at_once() {
         let made = world.json(&["init", "mine", "--template", template]);
         assert_eq!((&made["folder"], &made["files"][0]), (&json!("mine"), &json!("agent.toml")));
         world.lodestep(&["run", "mine/agent.toml", "--check"]).exits(0);
+        // The first line names the schema for an editor, as this program prints it.
+        assert_eq!(world.read("mine/agent.toml").lines().next(), Some("#:schema .lodestep/agent.schema.json"));
+        let schema = world.lodestep(&["schema", "agent"]).exits(0).out;
+        assert_eq!(world.read("mine/.lodestep/agent.schema.json"), schema);
+        assert_eq!(world.read("mine/.lodestep/.gitignore"), "*\n");
         let ran = world.lodestep(&["run", "mine/agent.toml"]).exits(code);
         if template == "research" {
             let report = world.lodestep(&["artifacts", &world.run_id(), "report.md"]).exits(0).out;
@@ -46,4 +51,20 @@ fn a_mistyped_id_names_the_run_that_was_meant() {
     }
     let said = world.lodestep(&["show", "uuuu"]).exits(1);
     assert!(!said.err.contains("did you mean"), "{said:?}");
+}
+
+#[test]
+fn schemas_are_listed_and_each_that_is_listed_is_printed() {
+    let world = World::new();
+    let listed = world.json(&["schema"]);
+    let names: Vec<&str> =
+        listed["schemas"].as_array().expect("a list").iter().map(|it| it["name"].as_str().expect("a name")).collect();
+    assert_eq!(names, ["agent", "wiring"]);
+    for name in names {
+        let schema = world.json(&["schema", name]);
+        assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema", "{name}");
+        assert!(schema["properties"].is_object(), "{name}");
+    }
+    assert!(world.lodestep(&["schema"]).exits(0).out.contains("lodestep.toml beside a store"));
+    world.lodestep(&["schema", "agnet"]).exits(2);
 }

@@ -190,3 +190,17 @@ fn a_built_in_tool_whose_root_holds_the_store_does_nothing() {
     assert_eq!(shown.matches("a tool's root may not").count(), 2, "{shown}");
     world.lodestep(&["verify"]).exits(0);
 }
+
+#[test]
+fn a_tool_can_neither_read_nor_change_the_wiring_beside_the_store() {
+    if !is_kept() {
+        return;
+    }
+    let world =
+        spied("cat lodestep.toml >read; echo '[notify]' >>lodestep.toml; mv lodestep.toml away; echo ran >ran\n");
+    let wiring = "[agents.scripted.inputs]\n# canary-of-the-place\n";
+    let path = world.write("lodestep.toml", wiring);
+    lodestep(&world, &world.path().join("store.db"), &["run", "agent.toml"]).exits(3);
+    assert_eq!((world.read("ran"), world.read("read")), ("ran\n".to_owned(), String::new()));
+    assert_eq!(std::fs::read_to_string(path).expect("it is there"), wiring);
+}

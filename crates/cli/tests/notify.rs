@@ -109,13 +109,66 @@ fn a_command_that_fails_or_hangs_is_ended_and_holds_up_no_run() {
         assert!(since.elapsed() < Duration::from_secs(20), "it took {:?}", since.elapsed());
     }
     for (text, named) in [
-        ("[notfy]\n", "unknown field"),
+        ("[notfy]\n", "did you mean `notify`?"),
         ("[notify]\ncommand = []\n", "names no program"),
         ("[notify]\ncommand = [\"a\"]\ntimeout = \"1y\"\n", "timeout"),
     ] {
         world.write("lodestep.toml", text);
         let refused = world.lodestep(&["run", &agent, "--new"]).exits(2);
-        assert!(!refused.err.contains("started"), "{refused:?}");
+        assert!(refused.err.contains("nothing was started"), "{refused:?}");
         assert!(refused.err.contains("wiring.invalid") && refused.err.contains(named), "{refused:?}");
     }
+}
+
+/// What an agent's own command notes: that it heard, and the variable of the worker that it got.
+const OWN: &str = "[notify]\ncommand = [\"sh\", \"-c\", \"cat >> own; echo got:$WORKERS_OWN >> env\"]\n";
+
+#[test]
+fn an_agents_own_command_hears_of_its_runs_as_a_tool_would_unless_the_place_has_one() {
+    let world = World::new();
+    let agent = paying(&world, OWN);
+    let run = |world: &World, words: &[&str]| {
+        Said::of(world.command(words).env("WORKERS_OWN", "secret").output().expect("ran"))
+    };
+    run(&world, &["run", &agent]).exits(3);
+    assert_eq!(world.read("own").lines().count(), 1);
+    let said: Value = serde_json::from_str(&world.read("own")).expect("JSON");
+    assert_eq!((&said["status"], &said["new"][0]["kind"]), (&json!("waiting"), &json!("approval")), "{said}");
+    // It gets nothing of the worker's environment.
+    assert_eq!(world.read("env"), "got:\n");
+    run(&world, &["worker", "--until-idle"]).exits(0);
+    assert_eq!(world.read("own").lines().count(), 1);
+    // The place's own is run in its stead, and a run that began without it is told by it from then on.
+    hearing(&world);
+    for request in world.requests() {
+        world.lodestep(&["approve", &request]).exits(0);
+    }
+    run(&world, &["run", &agent]).exits(0);
+    assert_eq!((world.read("own").lines().count(), heard(&world)), (1, vec![vec!["completed".to_owned()]]));
+}
+
+#[test]
+fn a_crash_while_an_agents_command_runs_leaves_it_to_the_next_worker() {
+    // The command is slow, and the worker dies while it runs: it is told again, by another worker.
+    let world = World::new();
+    let slow = "[notify]\ncommand = [\"sh\", \"-c\", \"cat >> own; test -e called || { echo > called; sleep 30; }\"]\ntimeout = \"40s\"\n";
+    let agent = paying(&world, slow);
+    let mut running = world.start(&["run", &agent]);
+    eventually("the command was called", Duration::from_secs(20), || !world.read("called").is_empty());
+    running.kill();
+    world.lodestep(&["worker", "--until-idle"]).exits(0);
+    assert_eq!(world.read("own").lines().count(), 2, "{}", world.read("own"));
+    world.lodestep(&["worker", "--until-idle"]).exits(0);
+    assert_eq!(world.read("own").lines().count(), 2);
+}
+
+#[test]
+fn the_trials_of_a_test_notify_nobody() {
+    let world = World::new();
+    let agent = paying(&world, &format!("[[policy]]\ntools = [\"pay\"]\ndecide = \"allow\"\n{OWN}"));
+    world.lodestep(&["run", &agent]).exits(0);
+    assert_eq!(world.read("own").lines().count(), 1);
+    let tested = world.lodestep(&["test", &agent, "--every", "9"]);
+    assert!(tested.err.contains("baseline: completed"), "{tested:?}");
+    assert_eq!(world.read("own").lines().count(), 1);
 }

@@ -41,6 +41,9 @@ pub struct Definition {
     pub done: Done,
     /// Constants that shape the fold and the context.
     pub limits: Limits,
+    /// The command that hears when a run needs somebody or is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notify: Option<Notify>,
     /// What was computed from the rest before.
     #[serde(skip)]
     pub memo: Memo,
@@ -380,6 +383,17 @@ pub struct Check {
     pub argv: Vec<String>,
     /// The folder it runs in.
     pub folder: String,
+}
+
+/// A command that hears when a run needs somebody or is over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notify {
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// The folder that it runs in.
+    pub folder: String,
+    /// It is ended after so long, in milliseconds.
+    pub timeout_ms: u64,
 }
 
 /// Constants that shape the fold and the context, pinned with the run.

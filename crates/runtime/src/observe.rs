@@ -5,15 +5,15 @@
 use std::fmt::Arguments;
 use std::io::Write as _;
 
-use lodestep_core::{Checkpoint, Event, RunKey};
+use lodestep_core::{Checkpoint, Definition, Event, RunKey};
 
 /// Is told of each committed transition, after it is durable.
 pub trait Observer: Send + Sync {
     /// A transition was committed: its events, the values that are new with it, and the state after it.
     fn committed(&self, run: &RunKey, events: &[Event], values: &[Vec<u8>], after: &Checkpoint);
 
-    /// A run is taken up, at this transition, after so many crashes.
-    fn taken(&self, _run: &RunKey, _after: &Checkpoint, _crashes: u32) {}
+    /// A run of this definition is taken up, at this transition, after so many crashes.
+    fn taken(&self, _run: &RunKey, _definition: &Definition, _after: &Checkpoint, _crashes: u32) {}
 }
 
 /// Tells nobody.

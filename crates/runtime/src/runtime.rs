@@ -1,6 +1,6 @@
 //! The entry point: a store, the tools and models of this program, and what can be done with runs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lodestep_core::context::Blobs;
@@ -37,6 +37,7 @@ pub struct Runtime {
     pub(crate) compiled: Compiled,
     pub(crate) environment: Environment,
     pub(crate) http: HttpClient,
+    pub(crate) keep_out: Vec<PathBuf>,
 }
 
 /// Builds a [`Runtime`].
@@ -77,6 +78,7 @@ impl Runtime {
                 compiled: Compiled::default(),
                 environment: Environment::default(),
                 http: HttpClient::default(),
+                keep_out: Vec::new(),
             },
         }
     }
@@ -202,11 +204,16 @@ impl Runtime {
     ///
     /// It starts a process to find out, which ends at once.
     pub async fn cage_fault(&self, folder: &Path) -> Option<String> {
-        let cage = Cage { keep_out: self.store.own_paths(), demand: Demand::Required };
+        let cage = Cage { keep_out: self.own_paths(), demand: Demand::Required };
         match self.holder.clone().map_or_else(Holder::of_this_binary, Ok) {
             Ok(holder) => holder.cage_fault(cage, folder).await,
             Err(error) => Some(format!("this program's own binary can't be found: {error}")),
         }
+    }
+
+    /// What no tool may get at: what is the store's alone, and what was named besides.
+    pub(crate) fn own_paths(&self) -> Vec<PathBuf> {
+        self.store.own_paths().into_iter().chain(self.keep_out.iter().cloned()).collect()
     }
 
     /// Reads values of a run; one that was erased is an error that names it.
@@ -278,6 +285,12 @@ impl RuntimeBuilder {
     /// What happens on a machine that can't keep tool processes from the store; without it they run all the same.
     pub fn cage(mut self, demand: Demand) -> Self {
         self.runtime.cage = demand;
+        self
+    }
+
+    /// Keeps tools from these paths, too; the store's own need not be named.
+    pub fn keep_out(mut self, paths: Vec<PathBuf>) -> Self {
+        self.runtime.keep_out = paths;
         self
     }
 

@@ -5,7 +5,8 @@ use std::path::Path;
 use lodestep::core::{Error, Result};
 use serde_json::json;
 
-use crate::app::App;
+use crate::app::{App, prepare_folder};
+use crate::commands::schema::Schema;
 use crate::text::quoted;
 
 /// What can be begun with.
@@ -40,7 +41,11 @@ impl Template {
     }
 }
 
-/// Writes a template's files into a folder. One that is there already is never touched, and then nothing is written.
+/// Where an editor finds the schema: the first line of each template names it.
+const SCHEMA: &str = ".lodestep/agent.schema.json";
+
+/// Writes a template's files into a folder. One that is there already is never touched, and then nothing is written;
+/// the schema beside them is this program's own and written anew.
 ///
 /// # Errors
 ///
@@ -54,18 +59,26 @@ pub fn init(app: &App, folder: &Path, template: Template) -> Result<u8> {
     for (name, text) in files {
         write_new(&folder.join(name), text)?;
     }
+    write_schema(&folder.join(SCHEMA))?;
     let agent = folder.join("agent.toml");
     let run = app.command(&format!("run {}", quoted(&agent.display().to_string())));
-    let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
+    let names: Vec<&str> = files.iter().map(|(name, _)| *name).chain([SCHEMA]).collect();
     let text = format!("wrote {} into {}\nnow:\n  {run}\n", names.join(", "), folder.display());
     app.say(&text, &json!({"folder": folder, "files": names, "command": run}));
     Ok(0)
 }
 
+fn write_schema(path: &Path) -> Result<()> {
+    prepare_folder(path)?;
+    std::fs::write(path, Schema::Agent.text()).map_err(|error| unwritable(path, &error))
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Error {
+    Error::new("init.unwritable", format!("{} can't be written: {error}", path.display()), "name another folder")
+}
+
 fn write_new(path: &Path, text: &str) -> Result<()> {
-    let fault = |error: std::io::Error| {
-        Error::new("init.unwritable", format!("{} can't be written: {error}", path.display()), "name another folder")
-    };
+    let fault = |error: std::io::Error| unwritable(path, &error);
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(fault)?;
     }

@@ -15,6 +15,7 @@ mod pause;
 mod quota;
 mod resume;
 mod run;
+pub mod schema;
 mod sending;
 mod show;
 mod signal;
@@ -53,6 +54,7 @@ pub async fn run(app: &App, command: Command) -> Result<u8> {
         Command::Context { run, at, decision } => context::context(app, &run, at, decision).await,
         Command::Diff { run, other, from, to } => diff::diff(app, &run, other.as_deref(), from, to).await,
         Command::Watch { run } => watch::watch(app, run).await,
+        Command::Schema { name } => schema::schema(app, name),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "lodestep", &mut text);

@@ -14,10 +14,11 @@ use crate::bulk::Bulk;
 use crate::commands::run::{as_process, exit_code, follow, interruptible};
 use crate::select;
 use crate::text::short_id;
+use crate::wiring::wiring;
 
 /// Goes on with one run, or with all.
 pub async fn resume(app: &App, run: Option<String>, all: bool, pace: Option<Duration>) -> Result<u8> {
-    let runtime = app.open(false)?;
+    let runtime = app.open_to_work(false, wiring(app, None)?.environment())?;
     let rows = match run {
         Some(id_end) => vec![app.find(&runtime, &id_end).await?],
         None => unfinished(&runtime).await?,

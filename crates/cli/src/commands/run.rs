@@ -9,6 +9,7 @@ use lodestep::core::json::canonical;
 use lodestep::core::rules::inbox::Verdict;
 use lodestep::core::rules::standing::{Reason, Standing, Status};
 use lodestep::core::{Digest, Error, Result, RunId, RunKey};
+use lodestep::secrets::Lacking;
 use lodestep::store::{Filter, RunRow, Started};
 use lodestep::worker::{DRAIN, Shutdown};
 use lodestep::{Runtime, Start, agent::AgentFile, fault, inspect, secrets};
@@ -23,7 +24,7 @@ use crate::people;
 use crate::progress::Progress;
 use crate::prompt::{self, Asked, Terminal};
 use crate::text::{line, quoted, short_id};
-use crate::wiring::notify_command;
+use crate::wiring::{given, wiring};
 
 /// Runs an agent file.
 pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
@@ -32,24 +33,26 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
         file.check_fault_point(point)?;
     }
     let here = std::env::current_dir().unwrap_or_default();
-    let inputs = file.inputs(&args.input, &here)?;
-    short_secrets(&file)?;
+    let wiring = wiring(app, Some(&file))?;
+    let agent = &file.definition.name;
+    let inputs = file.inputs(&wiring.given(agent, &args.input), &here)?;
+    let environment = wiring.environment();
+    let lacking = secrets::lacking(&file.definition, &environment);
+    unfit_secrets(&lacking)?;
     let folders = file.check_folders(&inputs);
     if args.check {
         folders?;
         let tools: Vec<&str> = file.definition.tools.iter().map(|tool| tool.name.as_str()).collect();
-        let text = format!("{}: ok. Agent {}, tools {}\n", args.file.display(), file.definition.name, tools.join(", "));
-        app.say(
-            &text,
-            &json!({"ok": true, "agent": file.definition.name, "definition": file.definition.digest(), "tools": tools}),
-        );
+        let (given, wired) = given(app, &wiring, agent);
+        let text = format!("{}: ok. Agent {agent}, tools {}\n{given}", args.file.display(), tools.join(", "));
+        let digest = file.definition.digest();
+        app.say(&text, &json!({"ok": true, "agent": agent, "definition": digest, "tools": tools, "wiring": wired}));
         return Ok(0);
     }
     if let Some(point) = args.crash_at {
         return crash_at(&point);
     }
-    missing_secrets(&file)?;
-    notify_command(app)?;
+    missing_secrets(&lacking)?;
     fault::goes_on_with(same_command());
     let id = args.id.as_deref().map(RunId::parse).transpose()?;
     if let Err(missing) = folders
@@ -57,7 +60,7 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
     {
         return Err(missing);
     }
-    let runtime = app.open(true)?;
+    let runtime = app.open_to_work(true, environment)?;
     let join_unfinished = !args.new && id.is_none();
     let definition = file.definition.clone();
     let digest = definition.digest();
@@ -123,24 +126,26 @@ fn same_command() -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-fn missing_secrets(file: &AgentFile) -> Result<()> {
-    let missing: Vec<&str> =
-        file.secrets.iter().map(String::as_str).filter(|name| std::env::var_os(name).is_none()).collect();
-    if missing.is_empty() {
+fn missing_secrets(lacking: &Lacking) -> Result<()> {
+    if lacking.missing.is_empty() {
         return Ok(());
     }
-    let what = format!("environment variables that the agent needs are not set: {}", missing.join(", "));
+    let what = format!("environment variables that the agent needs are not set: {}", lacking.missing.join(", "));
     Err(Error::new("agent.secret_missing", what, "set them and type the command again"))
 }
 
 /// A value that is too short to be looked for would be stored wherever a tool says it.
-fn short_secrets(file: &AgentFile) -> Result<()> {
-    let short = secrets::too_short(&file.secrets, &secrets::Environment::default());
-    if short.is_empty() {
+fn unfit_secrets(lacking: &Lacking) -> Result<()> {
+    if !lacking.unread.is_empty() {
+        let what = format!("values that the agent needs can't be had: {}", lacking.unread.join(", "));
+        return Err(Error::new("agent.secret_unread", what, "mend it, or [env] of lodestep.toml beside the store"));
+    }
+    if lacking.short.is_empty() {
         return Ok(());
     }
     let least = secrets::LEAST_BYTES;
-    let what = format!("environment variables of fewer than {least} bytes are no secrets: {}", short.join(", "));
+    let what =
+        format!("environment variables of fewer than {least} bytes are no secrets: {}", lacking.short.join(", "));
     let next = "give them longer values; what is no secret takes a default in the file: ${env:NAME:-default}";
     Err(Error::new("agent.secret_short", what, next))
 }

@@ -8,10 +8,11 @@ use crate::app::App;
 use crate::commands::run::interruptible;
 use crate::notify::Notify;
 use crate::progress::Progress;
+use crate::wiring::wiring;
 
 /// Works until told to stop, or until nothing is due.
 pub async fn worker(app: &App, until_idle: bool) -> Result<u8> {
-    let runtime = app.open(true)?;
+    let runtime = app.open_to_work(true, wiring(app, None)?.environment())?;
     let shutdown = interruptible();
     let notify = Notify::beside(app, Arc::new(Progress::new(None, true)))?;
     notify.catch_up(&runtime).await;

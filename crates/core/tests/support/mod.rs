@@ -81,6 +81,7 @@ pub fn definition() -> Definition {
         milestones: Vec::new(),
         done: Done::default(),
         limits: Limits::default(),
+        notify: None,
         memo: Default::default(),
     }
 }

@@ -57,6 +57,7 @@ pub fn agent(class: Class, parallel: u32) -> Definition {
         milestones: Vec::new(),
         done: Done::default(),
         limits: Limits { parallel, ..Limits::default() },
+        notify: None,
         memo: Default::default(),
     }
 }

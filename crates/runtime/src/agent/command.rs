@@ -224,7 +224,7 @@ pub(super) fn dedupe(table: &Table<'_>, class: Option<Class>, schema: Option<&Va
     Some(text)
 }
 
-fn environment(item: &Item<'_>, secrets: &mut Vec<String>) -> BTreeMap<String, String> {
+pub(super) fn environment(item: &Item<'_>, secrets: &mut Vec<String>) -> BTreeMap<String, String> {
     let mut environment = BTreeMap::new();
     let table = item.table("env", "a table, such as { TOKEN = \"${env:TOKEN}\" }");
     for (name, item) in table.iter().flat_map(Table::entries) {

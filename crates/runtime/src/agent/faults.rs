@@ -45,18 +45,29 @@ impl AgentFileErrors {
 
     /// `agent.invalid`, with every fault in the order of the file.
     pub(super) fn invalid(path: &Path, faults: Vec<Fault>) -> Self {
+        Self::listed("agent.invalid", path, faults)
+    }
+
+    /// Every fault of a file, in its order.
+    pub(super) fn listed(code: &'static str, path: &Path, faults: Vec<Fault>) -> Self {
         let count = if faults.len() == 1 { "a fault".to_owned() } else { format!("{} faults", faults.len()) };
         let list: String = faults.iter().map(|fault| format!("\n  {fault}")).collect();
         let what = format!("{} has {count}; nothing was started{list}", path.display());
-        Self { error: Error::new("agent.invalid", what, ""), faults }
+        Self { error: Error::new(code, what, ""), faults }
     }
 
-    /// The stable code: `agent.not_found`, `agent.unreadable`, `agent.newer_format` or `agent.invalid`.
+    /// Why the file of a place can't be read.
+    pub(super) fn of_wiring(self) -> Self {
+        Self::new("wiring.invalid", self.error.what(), self.error.next())
+    }
+
+    /// The stable code: `agent.not_found`, `agent.unreadable`, `agent.newer_format`, `agent.invalid` or
+    /// `wiring.invalid`.
     pub fn code(&self) -> &'static str {
         self.error.code()
     }
 
-    /// The faults of an `agent.invalid`, in the order of the file; empty for the other codes.
+    /// The faults of an `agent.invalid` or `wiring.invalid`, in the order of the file; empty for the other codes.
     pub fn faults(&self) -> &[Fault] {
         &self.faults
     }

@@ -8,10 +8,13 @@
 //!
 //! - `table`, `reader`, `faults`, `names`: a typed reader over the parsed file that collects faults with their places.
 //! - `source`: the text and its folder. `references`, `duration`, `money`, `foreign`: what texts, times and amounts may be, and what keys of elsewhere mean.
-//! - `about`, `inputs`, `model`, `tools`, `command`, `http`, `schema`, `policy`, `quota`, `plan`, `test_section`: a table each.
+//! - `about`, `inputs`, `model`, `tools`, `command`, `http`, `schema`, `policy`, `quota`, `plan`, `notify`, `test_section`: a table each.
+//! - `wiring`: `lodestep.toml`, what belongs to a place and not to an agent.
 //! - `state_tools`: the tools of every run. `folders`: are the folders of documents there? `fault_point`: does a run pass it?
 
 mod about;
+#[cfg(test)]
+mod asked;
 mod command;
 mod duration;
 mod fault_point;
@@ -23,6 +26,7 @@ mod inputs;
 mod model;
 mod money;
 mod names;
+mod notify;
 mod plan;
 mod policy;
 mod quota;
@@ -37,6 +41,7 @@ mod test_section;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod wiring;
 
 use std::path::{Path, PathBuf};
 
@@ -51,6 +56,7 @@ pub use inputs::{InputKind, InputSpec};
 pub use money::micro as usd_micro;
 pub use state_tools::state_tools;
 pub use test_section::TestSection;
+pub use wiring::{AgentWiring, Wiring};
 
 use faults::Faults;
 use reader::Item;
@@ -59,6 +65,10 @@ use table::Table;
 
 /// The format that this version reads.
 pub const FORMAT: u64 = 1;
+
+/// The JSON Schema, draft 2020-12, of agent files: what an editor completes and underlines. It refuses no file that
+/// [`AgentFile::load`] takes; what only a look at the whole file or at the disk can tell, it takes.
+pub const SCHEMA: &str = include_str!("agent.schema.json");
 
 /// An agent file that was read and found sound.
 ///
@@ -112,7 +122,7 @@ impl AgentFile {
         let source = Source::read(path)?;
         let (tree, broken) = DeTable::parse_recoverable(&source.text);
         let faults = Faults::new(path, &source.text);
-        let file = Table::root(tree.get_ref(), &faults);
+        let file = Table::root("file", tree.get_ref(), &faults);
         format(&file, path)?;
         // What could not be parsed is missing from the tree; faults of the rest would mislead.
         if broken.is_empty() {
@@ -182,6 +192,7 @@ impl AgentFile {
             milestones: Vec::new(),
             done: Done::default(),
             limits: quota::limits(file),
+            notify: file.get("notify").and_then(|item| notify::notify(&item, &source.folder)),
             memo: Default::default(),
         };
         definition.milestones = plan::milestones(file, &definition);

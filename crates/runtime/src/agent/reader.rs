@@ -63,6 +63,8 @@ impl<'a> Item<'a> {
 
     /// A text, whatever is in it; NUL is refused, as no program and no file name can hold it.
     pub fn raw_text(&self) -> Option<&'a str> {
+        #[cfg(test)]
+        super::asked::note(&self.name, super::asked::Question::Text);
         let Some(text) = self.value().as_str() else {
             self.wrong("a text in quotes");
             return None;
@@ -101,6 +103,8 @@ impl<'a> Item<'a> {
 
     /// One of some words.
     pub fn one_of<T: Copy>(&self, words: &[(&'static str, T)]) -> Option<T> {
+        #[cfg(test)]
+        super::asked::note(&self.name, super::asked::Question::Words(words.iter().map(|(word, _)| *word).collect()));
         let text = self.text()?;
         if let Some((_, meant)) = words.iter().find(|(word, _)| *word == text) {
             return Some(*meant);
@@ -117,6 +121,8 @@ impl<'a> Item<'a> {
 
     /// A whole number within bounds.
     pub fn whole(&self, bounds: RangeInclusive<u64>) -> Option<u64> {
+        #[cfg(test)]
+        super::asked::note(&self.name, super::asked::Question::Whole(*bounds.start(), *bounds.end()));
         let Some(integer) = self.value().as_integer() else {
             self.wrong(&format!("a whole number, such as {}", bounds.start()));
             return None;
@@ -132,6 +138,8 @@ impl<'a> Item<'a> {
 
     /// A length of time in milliseconds, within bounds that are given in milliseconds.
     pub fn duration(&self, bounds: RangeInclusive<u64>) -> Option<u64> {
+        #[cfg(test)]
+        super::asked::note(&self.name, super::asked::Question::Duration(*bounds.start(), *bounds.end()));
         let Some(text) = self.value().as_str() else {
             self.wrong(duration::FORMS);
             return None;
@@ -150,6 +158,8 @@ impl<'a> Item<'a> {
 
     /// The elements of a list.
     pub fn list(&self, example: &str) -> Option<Vec<Item<'a>>> {
+        #[cfg(test)]
+        super::asked::note(&self.name, super::asked::Question::List);
         let Some(array) = self.value().as_array() else {
             self.wrong(&format!("a list, such as {example}"));
             return None;
@@ -182,6 +192,8 @@ impl<'a> Item<'a> {
 
     /// A table; `kind` chooses what is said of unknown keys.
     pub fn table(&self, kind: &'static str, expected: &str) -> Option<Table<'a>> {
+        #[cfg(test)]
+        super::asked::note(&self.name, super::asked::Question::Table);
         let Some(table) = self.value().as_table() else {
             self.wrong(expected);
             return None;
@@ -191,6 +203,8 @@ impl<'a> Item<'a> {
 
     /// The tables of a `[[list]]`.
     pub fn tables(&self, kind: &'static str) -> Vec<Table<'a>> {
+        #[cfg(test)]
+        super::asked::note(&self.name, super::asked::Question::List);
         let header = format!("[[{}]], with two brackets, once for each", self.name);
         let Some(array) = self.value().as_array() else {
             self.wrong(&header);

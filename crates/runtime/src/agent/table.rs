@@ -26,17 +26,18 @@ pub(super) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// The whole file.
-    pub fn root(table: &'a DeTable<'a>, faults: &'a Faults<'a>) -> Self {
-        Self::new(String::new(), 0, "file", table, faults)
+    /// The whole file; `kind` chooses what is said of unknown keys.
+    pub fn root(kind: &'static str, table: &'a DeTable<'a>, faults: &'a Faults<'a>) -> Self {
+        #[cfg(test)]
+        super::asked::note("", super::asked::Question::Begin);
+        Self::new(String::new(), 0, kind, table, faults)
     }
 
     /// A table under a key; `kind` chooses what is said of unknown keys.
     pub fn new(name: String, at: usize, kind: &'static str, table: &'a DeTable<'a>, faults: &'a Faults<'a>) -> Self {
         let entry = |(key, value): (&'a Spanned<DeString<'a>>, &'a Spanned<DeValue<'a>>)| {
             let text: &'a str = key.get_ref();
-            let name = if name.is_empty() { shown(text) } else { format!("{name}.{}", shown(text)) };
-            (text, Item::new(name, key.span().start, value, faults))
+            (text, Item::new(name_in(&name, text), key.span().start, value, faults))
         };
         let mut entries: Vec<_> = table.iter().map(entry).collect();
         // The parser's map is sorted by key; the file's order is that of the places.
@@ -46,6 +47,8 @@ impl<'a> Table<'a> {
 
     /// The value of a key, if it is there.
     pub fn get(&self, key: &'static str) -> Option<Item<'a>> {
+        #[cfg(test)]
+        super::asked::note(&self.name_of(key), super::asked::Question::Key);
         self.asked.borrow_mut().push(key);
         self.entries.iter().find(|(name, _)| *name == key).map(|(_, item)| item.clone())
     }
@@ -77,6 +80,8 @@ impl<'a> Table<'a> {
 
     /// Notes every key that nobody asked for.
     pub fn close(&self) {
+        #[cfg(test)]
+        super::asked::note(&self.name, super::asked::Question::Closed);
         let known = self.asked.borrow();
         for (key, item) in self.entries.iter().filter(|(key, _)| !known.contains(key)) {
             let (what, mend) = foreign::explained(self.kind, key).unwrap_or_else(|| {
@@ -86,11 +91,21 @@ impl<'a> Table<'a> {
         }
     }
 
+    #[cfg(test)]
+    fn name_of(&self, key: &str) -> String {
+        name_in(&self.name, key)
+    }
+
     fn title(&self) -> String {
         match self.kind {
-            "file" => "the file".to_owned(),
+            _ if self.name.is_empty() => "the file".to_owned(),
             "policy" | "milestone" => format!("[[{}]]", self.name),
             _ => format!("[{}]", self.name),
         }
     }
+}
+
+/// A key's name as people write it.
+fn name_in(table: &str, key: &str) -> String {
+    if table.is_empty() { shown(key) } else { format!("{table}.{}", shown(key)) }
 }

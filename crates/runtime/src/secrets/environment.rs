@@ -1,14 +1,24 @@
-//! Where the values of `${env:X}` come from: the process's environment, or what an embedding program puts in its place.
+//! What the environment of tools holds: the values of `${env:X}`, and variables that a place adds to a program.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use lodestep_core::definition::{ToolDefinition, ToolKind};
 use lodestep_core::reference::{Piece, pieces};
 
-type Read = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+use super::whence::{Sources, Whence};
+
+type Read = Arc<dyn Fn(&str) -> Result<Option<String>, String> + Send + Sync>;
+
+/// Variables by agent and program.
+type Added = BTreeMap<(String, String), BTreeMap<String, String>>;
 
 /// Gives the value of a variable, when an attempt is about to be sent.
 #[derive(Clone)]
-pub struct Environment(Read);
+pub struct Environment {
+    read: Read,
+    added: Arc<Added>,
+}
 
 impl Default for Environment {
     /// The process's own. A variable that is not UTF-8 counts as not set.
@@ -20,22 +30,55 @@ impl Default for Environment {
 impl Environment {
     /// Variables from a function: a vault, a table of a test.
     pub fn new(read: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(read))
+        Self { read: Arc::new(move |name| Ok(read(name))), added: Arc::default() }
     }
 
-    /// A variable's value.
-    pub fn get(&self, name: &str) -> Option<String> {
-        (self.0)(name)
+    /// Variables from where they are said to come from, all others from the process's own; and by agent and program the
+    /// variables that it gets besides.
+    pub(crate) fn wired(whence: BTreeMap<String, Whence>, added: Added) -> Self {
+        let sources = Sources::new(whence);
+        let own = Self::default();
+        let read = move |name: &str| sources.read(name).unwrap_or_else(|| own.get(name));
+        Self { read: Arc::new(read), added: Arc::new(added) }
+    }
+
+    /// A variable's value; `None` when it is not set.
+    ///
+    /// # Errors
+    ///
+    /// Says why where it is said to come from gives none. A default does not stand in for that.
+    pub fn get(&self, name: &str) -> Result<Option<String>, String> {
+        (self.read)(name)
     }
 
     /// A variable's value, or what the reference has in its place.
     ///
     /// # Errors
     ///
-    /// Says which variable is not set.
+    /// Says which variable is not set, or why its value can't be had.
     pub fn resolve(&self, name: &str, default: Option<&str>) -> Result<String, String> {
-        let value = self.get(name).or_else(|| default.map(str::to_owned));
+        let value = self.get(name).map_err(|why| format!("the environment variable {name}: {why}"))?;
+        let value = value.or_else(|| default.map(str::to_owned));
         value.ok_or_else(|| format!("the environment variable {name} is not set; set it and resume"))
+    }
+
+    /// The variables of a program: those of its own, and over them those that this place adds.
+    pub(crate) fn of_program<'a>(
+        &'a self,
+        agent: &str,
+        table: &str,
+        own: &'a BTreeMap<String, String>,
+    ) -> BTreeMap<&'a str, &'a str> {
+        let added = self.added.get(&(agent.to_owned(), table.to_owned()));
+        own.iter().chain(added.into_iter().flatten()).map(|(name, text)| (name.as_str(), text.as_str())).collect()
+    }
+
+    /// Every text of a tool that may hold a reference to the environment, as it is used here.
+    pub(crate) fn texts_of<'a>(&'a self, agent: &str, tool: &'a ToolDefinition) -> Vec<&'a str> {
+        match &tool.kind {
+            ToolKind::Command { env, .. } => self.of_program(agent, &tool.group, env).into_values().collect(),
+            _ => tool.environment_texts(),
+        }
     }
 
     /// Fills in a text that holds references to variables and no others.

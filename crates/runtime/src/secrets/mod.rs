@@ -1,6 +1,6 @@
 //! Secrets: references in a definition, values only where an attempt is sent, and none in what is stored or printed.
 //!
-//! - [`environment`]: where the values come from.
+//! - [`environment`]: what the environment of tools holds. `whence`: files and commands that give values.
 //! - [`scrub`]: values taken out of outputs before they are digested.
 //! - `spellings`: the ways in which a value may be written there.
 //! - `reply`: the same for a model's reply.
@@ -9,17 +9,18 @@ pub mod environment;
 mod reply;
 pub mod scrub;
 mod spellings;
+mod whence;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use lodestep_core::Definition;
-use lodestep_core::definition::ToolDefinition;
 use lodestep_core::reference::{Piece, pieces};
 
 pub use environment::Environment;
 pub(crate) use reply::scrub_reply;
 pub use scrub::{Removed, Scrubber};
+pub use whence::Whence;
 
 /// A shorter value is not looked for: it would be found in innocent text, and it is no secret for long.
 pub const LEAST_BYTES: usize = 8;
@@ -28,6 +29,8 @@ pub const LEAST_BYTES: usize = 8;
 #[derive(Default)]
 pub(crate) struct Secrets {
     missing: BTreeSet<String>,
+    /// Why there is no value, in words.
+    unread: BTreeSet<String>,
     short: BTreeSet<String>,
     /// Names with the values that are looked for, also with those that they had before.
     values: BTreeSet<(String, String)>,
@@ -56,10 +59,16 @@ impl Secrets {
 
     fn read(definition: &Definition, environment: &Environment) -> Self {
         let mut secrets = Self::default();
-        let texts = definition.tools.iter().flat_map(ToolDefinition::environment_texts);
+        let texts = definition.tools.iter().flat_map(|tool| environment.texts_of(&definition.name, tool));
         for piece in texts.filter_map(|text| pieces(text).ok()).flatten() {
             let Piece::Environment(name, default) = piece else { continue };
-            let value = environment.get(name);
+            let value = match environment.get(name) {
+                Ok(value) => value,
+                Err(why) => {
+                    secrets.unread.insert(format!("{name}: {why}"));
+                    continue;
+                }
+            };
             match (value, default) {
                 (None, None) => secrets.missing.extend([name.to_owned()]),
                 // What the file itself holds is no secret.
@@ -83,6 +92,9 @@ impl Secrets {
         if !self.missing.is_empty() {
             said.push(format!("not set: {}", listed(&self.missing)));
         }
+        if !self.unread.is_empty() {
+            said.push(format!("not to be had: {}", listed(&self.unread)));
+        }
         if !self.short.is_empty() {
             said.push(format!("shorter than {LEAST_BYTES} bytes: {}", listed(&self.short)));
         }
@@ -90,10 +102,22 @@ impl Secrets {
     }
 }
 
-/// The names among these whose values are set and too short to be kept out of what is stored.
-pub fn too_short<'a>(names: &'a [String], environment: &Environment) -> Vec<&'a str> {
-    let short = |name: &&str| environment.get(name).is_some_and(|value| value.len() < LEAST_BYTES);
-    names.iter().map(String::as_str).filter(short).collect()
+/// What is wrong with the variables that an agent's tools need, here and now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lacking {
+    /// Those that are not set.
+    pub missing: Vec<String>,
+    /// Those whose values are too short to be kept out of what is stored.
+    pub short: Vec<String>,
+    /// Those whose source gives no value, each with the reason.
+    pub unread: Vec<String>,
+}
+
+/// Looks for the values of all variables that a definition's tools need.
+pub fn lacking(definition: &Definition, environment: &Environment) -> Lacking {
+    let Secrets { missing, unread, short, .. } = Secrets::read(definition, environment);
+    let listed = |names: BTreeSet<String>| names.into_iter().collect();
+    Lacking { missing: listed(missing), short: listed(short), unread: listed(unread) }
 }
 
 #[cfg(test)]

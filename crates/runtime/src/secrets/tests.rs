@@ -1,6 +1,7 @@
 //! Spellings that were made elsewhere, and none of them left.
 
 use super::scrub::{Removed, Scrubber};
+use super::{Environment, Whence};
 
 const SECRET: &str = "s3cr3t/Tö+k n\"1?>";
 
@@ -96,4 +97,18 @@ fn neighbours_and_values_within_values_are_counted_under_their_own_names() {
     assert_eq!(bytes, b"[secret SHORT][secret LONG],[secret SHORT]");
     let note = removed.note("the result").expect("something was removed");
     assert_eq!(note, "secret.removed: values of secrets were taken out of the result: LONG (1), SHORT (2)");
+}
+
+#[test]
+fn neither_a_default_nor_the_process_stands_in_for_a_source_that_gives_no_value() {
+    let nowhere = Whence::File("/nowhere/at/all".into());
+    let whence = [("PATH".to_owned(), nowhere.clone()), ("TOKEN".to_owned(), nowhere)].into_iter().collect();
+    let environment = Environment::wired(whence, Default::default());
+    for (name, default) in [("PATH", None), ("TOKEN", Some("a default"))] {
+        let refused = environment.resolve(name, default).expect_err(name);
+        assert!(refused.contains(name) && refused.contains("/nowhere/at/all can't be read"), "{refused}");
+    }
+    // What the place says nothing of is the process's.
+    assert_eq!(environment.get("HOME"), Ok(std::env::var("HOME").ok()));
+    assert_eq!(environment.resolve("LODESTEP_NOT_SET_ANYWHERE", Some("d")), Ok("d".to_owned()));
 }

@@ -23,7 +23,7 @@ pub const STDERR_BYTES: u64 = 64 * 1024;
 /// One run of a program.
 pub(crate) struct Program<'a> {
     pub argv: &'a [String],
-    pub env: &'a BTreeMap<String, String>,
+    pub env: BTreeMap<&'a str, &'a str>,
     pub environment: &'a Environment,
     pub scrubber: &'a Scrubber,
     pub folder: &'a str,
@@ -40,7 +40,7 @@ impl Program<'_> {
     fn command(self) -> Result<Command, String> {
         let mut env = clean_environment();
         for (name, value) in self.env {
-            env.insert(name.clone(), self.environment.fill(value)?);
+            env.insert(name.to_owned(), self.environment.fill(value)?);
         }
         env.extend(self.identity.into_iter().map(|(name, value)| (name.to_owned(), value)));
         Ok(Command {

@@ -223,7 +223,7 @@ impl Dispatch {
             _ => {
                 let root = PathBuf::from(with_inputs(root.unwrap_or("."), &self.pinned.inputs));
                 let (builtin, function) = (builtin.to_owned(), function.to_owned());
-                let own = store.own_paths();
+                let own = self.runtime.own_paths();
                 let performed = tokio::task::spawn_blocking(move || {
                     builtin::beside_the_store(&builtin, &root, &own)
                         .unwrap_or_else(|| builtin::perform(&builtin, &function, &root, &arguments))
@@ -381,15 +381,15 @@ impl Dispatch {
     }
 
     fn program<'a>(&'a self, tool: &'a ToolDefinition, argv: &'a [String], stdin: Vec<u8>) -> Program<'a> {
-        static NO_ENV: std::collections::BTreeMap<String, String> = std::collections::BTreeMap::new();
+        let (environment, agent) = (&self.runtime.environment, &self.pinned.definition.name);
         let (env, folder) = match &tool.kind {
-            ToolKind::Command { env, folder, .. } => (env, folder.as_str()),
-            _ => (&NO_ENV, "."),
+            ToolKind::Command { env, folder, .. } => (environment.of_program(agent, &tool.group, env), folder.as_str()),
+            _ => (BTreeMap::new(), "."),
         };
         Program {
             argv,
             env,
-            environment: &self.runtime.environment,
+            environment,
             scrubber: &self.secrets.scrubber,
             folder,
             inputs: &self.pinned.inputs,

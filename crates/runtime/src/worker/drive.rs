@@ -122,7 +122,7 @@ impl Drive {
         if let Some(unfit) = self.secrets.unfit().filter(|_| checkpoint.phase == Phase::Active) {
             return self.stop(checkpoint, StopReason::Secret, unfit).await;
         }
-        self.observer.taken(&self.claim.run.key, &checkpoint, self.claim.crashes);
+        self.observer.taken(&self.claim.run.key, &run.definition, &checkpoint, self.claim.crashes);
         let mut seen: Vec<Done> = Vec::new();
         let mut changes = self.runtime.store.changes();
         loop {

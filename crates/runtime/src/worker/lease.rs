@@ -44,7 +44,7 @@ impl Lease {
         let until = runtime.store.renew(&worker).await?;
         let shared = Shared {
             tools_lock: runtime.store.tools_lock(&worker),
-            cage: Arc::new(Cage { keep_out: runtime.store.own_paths(), demand: runtime.cage }),
+            cage: Arc::new(Cage { keep_out: runtime.own_paths(), demand: runtime.cage }),
             worker,
             store: runtime.store.clone(),
             clock: runtime.clock.clone(),

@@ -74,6 +74,7 @@ pub fn agent(tools: Vec<ToolDefinition>, asks: &[&str]) -> Definition {
         milestones: Vec::new(),
         done: Done::default(),
         limits: Limits::default(),
+        notify: None,
         memo: Default::default(),
     }
 }

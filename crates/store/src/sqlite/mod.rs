@@ -136,6 +136,12 @@ impl SqliteStore {
         path.exists() || Place::beside(path.to_owned()).made().exists()
     }
 
+    /// What is alone the store's that is or was at this path, and is there: tools of others are to be kept from it, too.
+    pub fn own_paths_at(path: &Path) -> Vec<PathBuf> {
+        let database = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        owner::own_paths(&Place::beside(database)).into_iter().filter(|path| path.exists()).collect()
+    }
+
     /// Opens the store at a path to look at it. Where it can be written this is [`Self::open`]; elsewhere every change is
     /// refused as `store.unavailable`.
     ///

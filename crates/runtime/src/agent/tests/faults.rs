@@ -21,7 +21,7 @@ command = "npx""#,
         (
             "[nonsense]",
             &[
-                "1:2: `nonsense` is no key of the file | the keys are format, inputs, agent, model, tools, policy, quota, limits, milestone, done, test",
+                "1:2: `nonsense` is no key of the file | the keys are format, inputs, agent, model, tools, policy, quota, limits, notify, milestone, done, test",
             ],
         ),
         (

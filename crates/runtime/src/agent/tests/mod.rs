@@ -4,6 +4,7 @@ mod definitions;
 mod faults;
 mod http;
 mod inputs;
+mod json_schema;
 mod schemas;
 mod tool_faults;
 mod whole_files;
