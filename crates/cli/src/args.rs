@@ -54,7 +54,9 @@ pub enum Command {
     /// Run an agent from a file; an unfinished run of it goes on.
     ///
     /// Exits 0 completed, 1 failed, 3 waiting, 4 cancelled, 5 in doubt, 6 stopped, 2 for an error in the file.
-    #[command(after_help = "Example: lodestep run agent.toml -i topic=\"why async Rust needs Pin\"")]
+    #[command(
+        after_help = "Example: lodestep run agent.toml -i topic=\"why async Rust needs Pin\"\n         lodestep run agent.toml --dry-run"
+    )]
     Run(RunArgs),
     /// Let a run go on: the only unfinished one, or one by its id. With filters: tell stopped runs to go on.
     #[command(after_help = "Example: lodestep resume 7k2m")]
@@ -352,6 +354,9 @@ pub struct RunArgs {
     /// Only check the file, and what lodestep.toml beside the store says of the agent.
     #[arg(long)]
     pub check: bool,
+    /// Let read tools run, and of all others only show what would be sent. Nothing is stored.
+    #[arg(long, conflicts_with_all = ["id", "new", "labels", "check", "crash_at"])]
+    pub dry_run: bool,
     /// Abort the process at a fault point, to see it recover: TOOL:POINT, with POINT one of accepted, reply, intent,
     /// applied, outcome, checkpoint.
     #[arg(long, value_name = "TOOL:POINT")]

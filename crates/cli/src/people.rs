@@ -94,7 +94,8 @@ fn shown_arguments(app: &App, opened: &Opened, arguments: &Value) -> String {
     })
 }
 
-fn argument(value: &Value) -> String {
+/// One argument as a line, or as several behind a bar; of a long one the start.
+pub fn argument(value: &Value) -> String {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     if text.len() <= SHOWN_BYTES {
         return said(&text);

@@ -14,6 +14,7 @@
 //! - [`inspect`]: what people ask about a run: its state, its effects, whether its journal verifies.
 //! - [`secrets`]: references filled in when an attempt is sent, and nowhere else.
 //! - [`observe`]: progress, for whoever watches.
+//! - [`rehearsal`]: what would be sent, said in its place.
 //! - [`fault`]: places at which a process can be told to abort.
 
 // A print that panics on a closed pipe would end a run in the middle.
@@ -27,6 +28,7 @@ pub mod inspect;
 pub mod model;
 pub mod observe;
 pub mod process;
+pub mod rehearsal;
 pub mod runtime;
 pub mod secrets;
 pub mod tools;

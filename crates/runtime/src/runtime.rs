@@ -17,6 +17,7 @@ use serde_json::Value;
 use crate::fault::{self, Point};
 use crate::model::model_of;
 use crate::process::{Cage, Demand, Holder};
+use crate::rehearsal::Rehearsal;
 use crate::secrets::Environment;
 use crate::tools::Functions;
 use crate::tools::http::HttpClient;
@@ -37,6 +38,7 @@ pub struct Runtime {
     pub(crate) compiled: Compiled,
     pub(crate) environment: Environment,
     pub(crate) http: HttpClient,
+    pub(crate) rehearsal: Option<Rehearsal>,
     pub(crate) keep_out: Vec<PathBuf>,
 }
 
@@ -78,6 +80,7 @@ impl Runtime {
                 compiled: Compiled::default(),
                 environment: Environment::default(),
                 http: HttpClient::default(),
+                rehearsal: None,
                 keep_out: Vec::new(),
             },
         }
@@ -291,6 +294,12 @@ impl RuntimeBuilder {
     /// Keeps tools from these paths, too; the store's own need not be named.
     pub fn keep_out(mut self, paths: Vec<PathBuf>) -> Self {
         self.runtime.keep_out = paths;
+        self
+    }
+
+    /// Sends nothing but reads: what would be sent is told here, and counts as done. See [`rehearsal`](crate::rehearsal).
+    pub fn rehearsal(mut self, rehearsal: Rehearsal) -> Self {
+        self.runtime.rehearsal = Some(rehearsal);
         self
     }
 

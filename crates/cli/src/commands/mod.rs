@@ -5,6 +5,7 @@ mod bundle;
 mod cancel;
 mod context;
 mod diff;
+mod dry_run;
 mod effects;
 mod fork;
 mod hold;

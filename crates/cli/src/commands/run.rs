@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::args::RunArgs;
+use crate::commands::dry_run::dry_run;
 use crate::commands::show;
 use crate::following::{Following, ended_unseen};
 use crate::notify::Notify;
@@ -53,6 +54,10 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
         return crash_at(&point);
     }
     missing_secrets(&lacking)?;
+    if args.dry_run {
+        folders?;
+        return dry_run(app, file.definition, inputs, environment, args.pace).await;
+    }
     fault::goes_on_with(same_command());
     let id = args.id.as_deref().map(RunId::parse).transpose()?;
     if let Err(missing) = folders

@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use crate::fault::{self, Point};
 use crate::inspect;
 use crate::process::Holder;
+use crate::rehearsal::{self, Rehearsal, Unsent};
 use crate::runtime::Runtime;
 use crate::secrets::{Removed, Secrets};
 use crate::tools::command::Program;
@@ -67,6 +68,9 @@ impl Dispatch {
     async fn perform(&self, removed: &mut Removed) -> Result<Sight> {
         let tool = self.tool()?;
         let arguments = self.arguments().await?;
+        if let Some(rehearsal) = self.runtime.rehearsal.as_ref().filter(|_| rehearsal::passes_over(tool)) {
+            return self.rehearsed(rehearsal, tool, arguments).await;
+        }
         if !self.action.class.is_repeatable() {
             fault::reach(&self.action.tool, Point::Intent);
         }
@@ -105,6 +109,14 @@ impl Dispatch {
             Some(fault) => Sight { text: [fault.as_bytes(), b"\n", &sight.text].concat(), ..sight },
             None => sight,
         })
+    }
+
+    /// Says what would be sent, in place of sending it.
+    async fn rehearsed(&self, rehearsal: &Rehearsal, tool: &ToolDefinition, arguments: Value) -> Result<Sight> {
+        let arguments = serde_json::from_slice(&self.with_artifacts(tool, arguments).await?).unwrap_or_default();
+        let (action, class) = (self.action.ordinal, self.action.class);
+        rehearsal(Unsent { action, tool: tool.name.clone(), class, arguments });
+        Ok(Sight::new(Seen::Done, rehearsal::RESULT))
     }
 
     /// A result against the tool's schema of it. A read without a sound result has failed. An effect has happened all
