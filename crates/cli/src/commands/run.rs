@@ -136,7 +136,8 @@ fn missing_secrets(lacking: &Lacking) -> Result<()> {
         return Ok(());
     }
     let what = format!("environment variables that the agent needs are not set: {}", lacking.missing.join(", "));
-    Err(Error::new("agent.secret_missing", what, "set them and type the command again"))
+    let next = "set them, or say in lodestep.toml beside the store where they come from; then type the command again";
+    Err(Error::new("agent.secret_missing", what, next))
 }
 
 /// A value that is too short to be looked for would be stored wherever a tool says it.

@@ -107,7 +107,7 @@ pub struct AgentFile {
     pub inputs: Vec<InputSpec>,
     /// How it is tested, if it says.
     pub test: Option<TestSection>,
-    /// Variables of the environment that its tools need, to be checked before a run: those without a default.
+    /// Variables that its tools need: those without a default. [`lacking`](crate::secrets::lacking) says which have no value here.
     pub secrets: Vec<String>,
 }
 
