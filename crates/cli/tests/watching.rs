@@ -22,8 +22,9 @@ fn watching_tells_each_transition_of_a_run_and_ends_with_it() {
     let mut running = world.start(&["run", &agent, "--id", "one"]);
     eventually("the tool began", Duration::from_secs(20), || !world.read("begun").is_empty());
     let from = world.json(&["show", "one"])["checkpoint"]["seq"].as_u64().expect("a number");
-    let mut watch = world.command(&["watch", "one", "--json"]);
-    let watch = watch.spawn().expect("started");
+    let mut watch = world.command(&["watch", "one", "--json"]).spawn().expect("started");
+    // What was done before it looked is not told: it is under way first.
+    Lines::of(&mut watch).until("one  at step");
     let (all, mut heard) = world.start_heard(&["watch"]);
     heard.until("one  at step");
     world.write("go", "");

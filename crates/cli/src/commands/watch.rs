@@ -186,11 +186,9 @@ impl<'a> Watching<'a> {
 
     /// Where a run stands when it is first met.
     fn tell_where(&self, row: &RunRow, checkpoint: &Checkpoint) {
-        if !self.app.json {
-            let id = short_id(row.run.key.run.as_str(), &[]);
-            let status = if row.holder.is_some() { "running" } else { row.status.as_str() };
-            lodestep::note!("{id}  at step {} of {}: {status}", checkpoint.seq, line(&row.agent, 24));
-        }
+        let id = short_id(row.run.key.run.as_str(), &[]);
+        let status = if row.holder.is_some() { "running" } else { row.status.as_str() };
+        lodestep::note!("{id}  at step {} of {}: {status}", checkpoint.seq, line(&row.agent, 24));
     }
 
     /// A run that can't be read is named, and followed no more.

@@ -77,7 +77,7 @@ impl World {
     /// Starts it and lets it run; what it says on stderr can be waited for.
     pub fn start_heard(&self, words: &[&str]) -> (Running, Lines) {
         let mut child = self.command(words).stdout(Stdio::null()).spawn().expect("started");
-        let lines = Lines(BufReader::new(child.stderr.take().expect("a pipe")));
+        let lines = Lines::of(&mut child);
         (Running { child }, lines)
     }
 
@@ -161,6 +161,11 @@ impl Running {
 pub struct Lines(BufReader<ChildStderr>);
 
 impl Lines {
+    /// Takes over what a program says on stderr.
+    pub fn of(child: &mut Child) -> Self {
+        Self(BufReader::new(child.stderr.take().expect("a pipe")))
+    }
+
     /// Reads on to the line that contains this; fails when the process ends without one.
     pub fn until(&mut self, wanted: &str) {
         let mut line = String::new();
