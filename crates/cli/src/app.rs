@@ -92,8 +92,14 @@ impl App {
 
     /// Where the store is.
     pub fn store_path(&self) -> PathBuf {
+        self.store_found().0
+    }
+
+    /// Where the store is, and why there.
+    pub fn store_found(&self) -> (PathBuf, &'static str) {
         if let Some(path) = &self.store {
-            return path.clone();
+            let by_variable = std::env::var_os("LODESTEP_STORE").is_some_and(|named| named == *path.as_os_str());
+            return (path.clone(), if by_variable { "LODESTEP_STORE names it" } else { "--store names it" });
         }
         let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
         // A store that was lost is still this folder's: another one further up would begin its runs anew.
@@ -101,7 +107,10 @@ impl App {
             .ancestors()
             .map(|folder| folder.join(STORE_FOLDER).join(FILE))
             .find(|path| SqliteStore::is_or_was_at(path));
-        found.unwrap_or_else(|| here.join(STORE_FOLDER).join(FILE))
+        match found {
+            Some(path) => (path, "in the nearest folder upwards that has or had one"),
+            None => (here.join(STORE_FOLDER).join(FILE), "no folder from here upwards has one"),
+        }
     }
 
     /// Opens the store, making it when `make` says so.

@@ -243,6 +243,17 @@ pub enum Command {
         /// The end of the run's id; every run without it.
         run: Option<String>,
     },
+    /// Sweep what nothing needs any more; with --ended-before also remove runs that ended long ago.
+    #[command(after_help = "Example: lodestep gc --ended-before 30d --dry-run")]
+    Gc(GcArgs),
+    /// Say whether this machine, this store and an agent's surroundings are in order. Changes nothing.
+    ///
+    /// Exits 0 without a problem, 7 with one of the store's, else 1.
+    #[command(after_help = "Example: lodestep doctor agent.toml")]
+    Doctor {
+        /// An agent file: are its secrets, programs and folders there?
+        file: Option<PathBuf>,
+    },
     /// Cancel a run, or those that filters choose: nothing is sent from then on.
     #[command(after_help = "Example: lodestep cancel 7k2m --reason \"wrong topic\"")]
     Cancel {
@@ -405,6 +416,35 @@ pub struct TestArgs {
     /// Keep the trials' folders, here.
     #[arg(long, value_name = "FOLDER")]
     pub keep: Option<PathBuf>,
+}
+
+/// Arguments of `gc`.
+#[derive(Args)]
+pub struct GcArgs {
+    /// Remove the runs that ended longer ago than this: 30d, 12h.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub ended_before: Option<std::time::Duration>,
+    /// Remove no run: only empty the transcripts of those chosen, raw replies that nothing needs.
+    #[arg(long)]
+    pub transcripts: bool,
+    /// Only runs of this status; without it those that are over.
+    #[arg(long, value_name = "STATUS")]
+    pub status: Vec<String>,
+    /// Only this agent's runs.
+    #[arg(long, value_name = "AGENT")]
+    pub agent: Option<String>,
+    /// Only runs with this label; several have to be there together.
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = name_value)]
+    pub labels: Vec<(String, String)>,
+    /// Give the room that is free in the store's file back to the system. No worker may live.
+    #[arg(long)]
+    pub compact: bool,
+    /// Only say what would be done.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Don't ask.
+    #[arg(long)]
+    pub yes: bool,
 }
 
 /// Arguments of `resolve`.

@@ -123,23 +123,32 @@ impl Bulk {
         }
         lodestep::note!("{count} to {verb}");
         note.iter().for_each(|note| lodestep::note!("note: {note}"));
-        if self.yes {
-            return Ok(());
-        }
-        let unconfirmed = |next: &str| {
-            Err(Error::new("usage.unconfirmed", format!("{count} to {verb}, and nobody agreed; nothing changed"), next))
-        };
-        let (stdin, stderr) = (std::io::stdin(), std::io::stderr());
-        if !stdin.is_terminal() || !stderr.is_terminal() {
-            return unconfirmed("look at the list and give --yes");
-        }
-        let _ = write!(stderr.lock(), "{verb} {} {count}? [y]es, [n]o: ", if count == 1 { "this" } else { "these" });
-        let mut line = String::new();
-        let read = stdin.lock().read_line(&mut line);
-        match (read, line.trim()) {
-            (Ok(_), "y" | "yes") => Ok(()),
-            _ => unconfirmed("type it again and answer y"),
-        }
+        agree(self.yes, verb, count)
+    }
+}
+
+/// Asks whether to do something to so many; Ok when a person agrees, or has agreed beforehand.
+///
+/// # Errors
+///
+/// `usage.unconfirmed` without a terminal and without `--yes`, and when a person says no.
+pub fn agree(yes: bool, verb: &str, count: usize) -> Result<()> {
+    if yes {
+        return Ok(());
+    }
+    let unconfirmed = |next: &str| {
+        Err(Error::new("usage.unconfirmed", format!("{count} to {verb}, and nobody agreed; nothing changed"), next))
+    };
+    let (stdin, stderr) = (std::io::stdin(), std::io::stderr());
+    if !stdin.is_terminal() || !stderr.is_terminal() {
+        return unconfirmed("look at the list and give --yes");
+    }
+    let _ = write!(stderr.lock(), "{verb} {} {count}? [y]es, [n]o: ", if count == 1 { "this" } else { "these" });
+    let mut line = String::new();
+    let read = stdin.lock().read_line(&mut line);
+    match (read, line.trim()) {
+        (Ok(_), "y" | "yes") => Ok(()),
+        _ => unconfirmed("type it again and answer y"),
     }
 }
 

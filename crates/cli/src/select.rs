@@ -97,6 +97,11 @@ pub fn unfinished() -> Vec<Status> {
     Status::ALL.into_iter().filter(|status| !status.is_terminal()).collect()
 }
 
+/// Every status of a run that is over.
+pub fn over() -> Vec<Status> {
+    Status::ALL.into_iter().filter(|status| status.is_terminal()).collect()
+}
+
 impl Selection {
     /// Was nothing said?
     pub fn is_empty(&self) -> bool {
@@ -139,6 +144,12 @@ impl Sieve {
         self.tool.is_none()
     }
 
+    /// The statuses that were said, or these.
+    pub fn statuses(&self, otherwise: &[Status]) -> Vec<Status> {
+        let said: Vec<Status> = self.wanted.iter().flat_map(|wanted| wanted.statuses()).collect();
+        if said.is_empty() { otherwise.to_vec() } else { said }
+    }
+
     /// What the store's indexes serve of it, for these statuses.
     pub fn filter(&self, statuses: &[Status], limit: usize) -> Filter {
         Filter { statuses: statuses.to_vec(), limit: Some(limit), ..self.filter.clone() }
@@ -158,9 +169,8 @@ impl Sieve {
             (false, Some(_)) => limit.max(MOST),
             (false, None) => limit,
         };
-        let said: Vec<Status> = self.wanted.iter().flat_map(|wanted| wanted.statuses()).collect();
-        let statuses = if said.is_empty() { otherwise } else { &said };
-        let mut rows = alive(store, store.list(DEFAULT_NAMESPACE, &self.filter(statuses, most + 1)).await?);
+        let statuses = self.statuses(otherwise);
+        let mut rows = alive(store, store.list(DEFAULT_NAMESPACE, &self.filter(&statuses, most + 1)).await?);
         let mut more = rows.len() > most;
         rows.truncate(most);
         rows.retain(|row| self.takes(row));

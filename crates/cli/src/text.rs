@@ -71,6 +71,16 @@ pub fn short_id<'a>(id: &'a str, others: &[&str]) -> &'a str {
     ends.find(clear).unwrap_or(id)
 }
 
+/// A size: 512 bytes, 31 KB, 1.2 MB.
+pub fn bytes(number: u64) -> String {
+    match number {
+        0..=999 => format!("{number} bytes"),
+        1_000..=999_999 => format!("{} KB", number / 1_000),
+        1_000_000..=999_999_999 => format!("{:.1} MB", number as f64 / 1e6),
+        _ => format!("{:.1} GB", number as f64 / 1e9),
+    }
+}
+
 /// 31250 as `31k`, 1250000 as `1.2M`.
 pub fn compact(number: u64) -> String {
     match number {

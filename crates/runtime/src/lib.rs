@@ -12,6 +12,7 @@
 //! - [`model`]: the models known by name.
 //! - [`process`]: tool processes under a holder.
 //! - [`inspect`]: what people ask about a run: its state, its effects, whether its journal verifies.
+//! - [`gc`]: which runs that ended may be removed.
 //! - [`secrets`]: references filled in when an attempt is sent, and nowhere else.
 //! - [`observe`]: progress, for whoever watches.
 //! - [`rehearsal`]: what would be sent, said in its place.
@@ -24,6 +25,7 @@ pub mod agent;
 pub mod bundle;
 pub mod fault;
 pub mod fork;
+pub mod gc;
 pub mod inspect;
 pub mod model;
 pub mod observe;

@@ -12,6 +12,7 @@ use lodestep::core::rules::inbox::{Became, Verdict, Word};
 use lodestep::core::rules::standing::{Status, standing};
 use lodestep::core::{Event, Ordinal, RunKey};
 use lodestep::observe::{Observer, Silent};
+use lodestep::store::garbage::Mode;
 use lodestep::store::{Clock, MemoryStore, Store};
 use lodestep::tools::{Functions, ToolError};
 use lodestep::worker::Shutdown;
@@ -193,11 +194,11 @@ impl Observer for Forgetful {
         let Poll::Ready(Ok(rows)) = found.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
             panic!("the memory store answers at once");
         };
-        let mut emptied = self.store.forget_transcripts(&rows[0].run);
+        let mut emptied = self.store.forget_transcripts(&rows[0].run, Mode::Apply);
         let Poll::Ready(Ok(count)) = emptied.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
             panic!("the memory store answers at once");
         };
-        self.emptied.fetch_add(count, std::sync::atomic::Ordering::SeqCst);
+        self.emptied.fetch_add(count.count, std::sync::atomic::Ordering::SeqCst);
     }
 }
 

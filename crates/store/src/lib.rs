@@ -13,6 +13,7 @@
 //! - [`clock`]: wall time and boot time, injected.
 //! - [`changes`]: how waiting workers learn that something may have changed.
 //! - [`retention`]: which snapshots are kept.
+//! - [`garbage`]: what nothing needs any more, and what of it may go.
 //! - [`memory`]: the reference implementation.
 //! - [`sqlite`]: one file, several processes.
 //! - [`conformance`]: the suite; public, so that another store can prove itself.
@@ -20,6 +21,7 @@
 pub mod changes;
 pub mod clock;
 pub mod conformance;
+pub mod garbage;
 mod held;
 pub mod loaded;
 pub mod memory;

@@ -1,7 +1,7 @@
 //! What a store refuses, in the same words and under the same codes whichever store it is.
 
 use lodestep_core::rules::inbox::{MESSAGE_BYTES, Message, UNREAD_MESSAGES, Verdict};
-use lodestep_core::{Digest, Error, Ordinal, Result, RunKey};
+use lodestep_core::{Digest, Error, Ordinal, Result, RunId, RunKey, Timestamp};
 
 use crate::store::{StartRun, WorkerId};
 
@@ -134,5 +134,37 @@ pub(crate) fn value_damaged(digest: &Digest, run: &RunKey, how: &str) -> Error {
         "store.value_damaged",
         format!("value {digest} of run {} {how}", run.run),
         format!("`lodestep verify {}` lists what is damaged; other runs go on", run.run),
+    )
+}
+
+pub(crate) fn value_swept(digest: &Digest, run: &RunKey) -> Error {
+    Error::new(
+        "store.value_swept",
+        format!("value {digest} that run {} names is not stored any more: nothing named it for a day", run.run),
+        "nothing was stored; store the value again, then commit again",
+    )
+}
+
+pub(crate) fn not_swept(why: &str) -> Error {
+    Error::new(
+        "store.corrupt",
+        format!("{why}, so what it names can't be told: no value is swept"),
+        "`lodestep verify` says what is damaged",
+    )
+}
+
+pub(crate) fn removed(run: &RunKey, at: Timestamp) -> Error {
+    Error::new(
+        "run.removed",
+        format!("run {} ended and was removed on {at}", run.run),
+        "choose another id: under this one everything would be done again",
+    )
+}
+
+pub(crate) fn origin_gone(run: &RunKey, origin: &RunId) -> Error {
+    Error::new(
+        "run.not_found",
+        format!("run {origin}, from which run {} would begin, is not here any more", run.run),
+        "nothing was started: what its lineage did can't be told without it",
     )
 }

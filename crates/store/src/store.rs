@@ -3,13 +3,14 @@
 //! No transaction spans runs. "Durable" means that it survives a power loss, as far as the machine's disk keeps its
 //! word.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use lodestep_core::context::Blobs;
-use lodestep_core::event::FORMAT;
+use lodestep_core::event::{Envelope, FORMAT};
 use lodestep_core::hold::{DispatchHold, Target};
 use lodestep_core::rules::inbox::{Message, Verdict};
 use lodestep_core::rules::standing::{Standing, Status};
@@ -18,6 +19,7 @@ use lodestep_core::{
 };
 use tokio::sync::watch;
 
+use crate::garbage::{Amount, Mode, Removal, Sweep, large_values};
 use crate::loaded::Loaded;
 use crate::rows::{KeyRow, Tables};
 
@@ -76,6 +78,21 @@ pub struct Adopt {
     pub labels: Labels,
     /// Every message that it was ever sent, oldest first.
     pub letters: Vec<Letter>,
+}
+
+impl Adopt {
+    /// The values above the inline bound that its transitions name.
+    ///
+    /// # Errors
+    ///
+    /// `store.undecodable` when an envelope can't be read.
+    pub(crate) fn large_values(&self) -> Result<BTreeSet<Digest>> {
+        let mut large = BTreeSet::new();
+        for row in self.rows.iter().filter(|row| row.values.is_some()) {
+            large.extend(large_values(&Envelope::from_bytes(&row.envelope)?.events));
+        }
+        Ok(large)
+    }
 }
 
 /// What came of a start.
@@ -263,6 +280,8 @@ pub struct Filter {
     pub labels: Vec<(String, String)>,
     /// Only runs that began then or later.
     pub since: Option<Timestamp>,
+    /// Only runs whose last transition is older.
+    pub still_since: Option<Timestamp>,
     /// At most so many; newest first.
     pub limit: Option<usize>,
 }
@@ -274,6 +293,7 @@ impl Filter {
             && self.agent.as_ref().is_none_or(|agent| *agent == row.agent)
             && self.labels.iter().all(|(name, value)| row.labels.get(name) == Some(value))
             && self.since.is_none_or(|since| row.started_at >= since)
+            && self.still_since.is_none_or(|still_since| row.updated_at < still_since)
     }
 }
 
@@ -377,7 +397,8 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     ///
-    /// `run.id_taken` when the id is another agent's or has other inputs; nothing changed.
+    /// `run.id_taken` when the id is another agent's or has other inputs, `run.removed` when a run of that id was removed,
+    /// `run.not_found` when it is a fork whose origin is not here, `store.value_swept` as for a commit; nothing changed.
     fn start(&self, start: StartRun) -> StoreFuture<'_, Started>;
 
     /// Takes in a run that comes whole from another store: after Ok it is durable, and as due as its state says. After Err
@@ -385,7 +406,8 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     ///
-    /// `run.id_taken` when a run of that id is here, `effect.held` when a run that is here has one of its dedupe keys.
+    /// `run.id_taken` when a run of that id is here, `effect.held` when a run that is here has one of its dedupe keys,
+    /// `store.value_swept` as for a commit. One that was removed here may come back so.
     fn adopt(&self, adopt: Adopt) -> StoreFuture<'_, RunRef>;
 
     /// Frees what dead workers held, makes runs due whose dedupe key is no longer another's and open, then claims. Each
@@ -408,7 +430,8 @@ pub trait Store: Send + Sync {
     /// Per transition: `lease.lost` when the epoch or the sequence number is not the run's any more,
     /// `run.cancel_unread` when it holds an intent or the run's own end, and a cancel or pause is unread; `run.hold_unknown` when it
     /// holds an intent or a call's reservation, and there is a newer hold than its worker knew;
-    /// `effect.held` when it takes a dedupe key that another action has. Nothing of that one is stored.
+    /// `effect.held` when it takes a dedupe key that another action has; `store.value_swept` when it names a value above the
+    /// inline bound that is not stored (any more): see [`Self::put_value`]. Nothing of that one is stored.
     fn commit(&self, batch: Vec<Commit>) -> Pin<Box<dyn Future<Output = Vec<Result<Committed>>> + Send + '_>>;
 
     /// Gives a claim back without a transition; the run is due at `due`, or at once when something is unread.
@@ -469,7 +492,8 @@ pub trait Store: Send + Sync {
     /// `run.not_found`, `message.too_large`, `message.inbox_full`; nothing is stored. A cancel always has room.
     fn send<'a>(&'a self, run: &'a RunKey, id: &'a str, message: &'a Message) -> StoreFuture<'a, Verdict>;
 
-    /// Stores bytes above the inline bound: after Ok they are durable and a transition may name them.
+    /// Stores bytes above the inline bound: after Ok they are durable and a transition may name them. Whoever waits for
+    /// longer than a day with that may find them swept; then the commit is refused and they are put anew.
     fn put_value(&self, bytes: Vec<u8>) -> StoreFuture<'_, ValueRef>;
 
     /// Reads values of a run. Erased ones are left out.
@@ -532,6 +556,34 @@ pub trait Store: Send + Sync {
     /// reads everything and takes as long; workers may go on meanwhile. What the runs say is not looked at.
     fn integrity(&self) -> StoreFuture<'_, Vec<String>>;
 
-    /// Empties the transcripts of a run; returns how many there were. Nothing needs them.
-    fn forget_transcripts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, u64>;
+    /// Empties the transcripts of a run; returns how many there were, and their bytes as they were stored. Nothing needs
+    /// them.
+    fn forget_transcripts<'a>(&'a self, run: &'a RunRef, mode: Mode) -> StoreFuture<'a, Amount>;
+
+    /// A pass over the values above the inline bound. One that no transition names is marked, and swept once a pass at
+    /// least [`SWEEP_AFTER_MS`](crate::garbage::SWEEP_AFTER_MS) after the first that found it so still finds it so; to
+    /// put it anew ends the mark. Any number of processes may store, commit and sweep at once: no value is ever gone that
+    /// a transition names. What dead processes left beside the store goes too. After a crash some of it is gone, and
+    /// nothing that is needed.
+    ///
+    /// # Errors
+    ///
+    /// `store.corrupt` when what the journals name can't be told; nothing is swept.
+    fn sweep(&self, mode: Mode) -> StoreFuture<'_, Sweep>;
+
+    /// Removes the runs of one lineage with all that belongs to them, together: after Ok(Removed) nothing of them is there but
+    /// their ids, under which no run is started again. After Ok(Kept), after Err and after a crash before Ok all of them
+    /// are as they were.
+    ///
+    /// # Errors
+    ///
+    /// `run.not_found`.
+    fn remove<'a>(&'a self, runs: &'a [RunRef], mode: Mode) -> StoreFuture<'a, Removal>;
+
+    /// Gives the room that removed rows left back to the system; how many bytes. Nobody can write meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// `store.in_use` while a worker lives; nothing changed.
+    fn compact(&self) -> StoreFuture<'_, u64>;
 }

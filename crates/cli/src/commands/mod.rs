@@ -5,9 +5,11 @@ mod bundle;
 mod cancel;
 mod context;
 mod diff;
+mod doctor;
 mod dry_run;
 mod effects;
 mod fork;
+mod gc;
 mod hold;
 pub mod init;
 mod log;
@@ -75,6 +77,8 @@ pub async fn run(app: &App, command: Command) -> Result<u8> {
         Command::Artifacts { run, name, version } => artifacts::artifacts(app, &run, name, version).await,
         Command::Verify { run } => verify::verify(app, run).await,
         Command::Cancel { run, reason, bulk } => cancel::cancel(app, run, reason, &bulk).await,
+        Command::Gc(args) => gc::gc(app, args).await,
+        Command::Doctor { file } => doctor::doctor(app, file.as_deref()).await,
         Command::Hold { target: Some(target), reason } => hold::hold(app, &target, &reason).await,
         Command::Hold { target: None, .. } => hold::list(app).await,
         Command::Release { run: Some(target), bulk } if target.contains(':') && !bulk.is_given() => {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::Read;
 
 use lodestep_core::checkpoint::Phase;
-use lodestep_core::event::{Envelope, Event, StopReason};
+use lodestep_core::event::{Envelope, Event, StopReason, named_by};
 use lodestep_core::rules::inbox::Message;
 use lodestep_core::rules::quarantine::quarantine;
 use lodestep_core::{Digest, Draft, Error, INLINE_VALUE_BYTES, Labels, Result, ValueRef};
@@ -12,7 +12,7 @@ use lodestep_store::rows::labels_in;
 use lodestep_store::{Adopt, JournalRow, Letter, Replay, RunRef};
 
 use super::{About, FORMAT, Item, Sent, Stored, altered, chained};
-use crate::inspect::verify::{named_by, repeats};
+use crate::inspect::verify::repeats;
 use crate::runtime::Runtime;
 
 /// What an imported run says of itself.

@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 
-use lodestep_core::event::Envelope;
+use lodestep_core::event::{Envelope, named_by};
 use lodestep_core::{Digest, Error, INLINE_VALUE_BYTES, Result, Stored as Place};
 use lodestep_store::RunRow;
 
 use super::{About, FORMAT, Item, Sent, Stored, chained};
-use crate::inspect::verify::named_by;
 use crate::runtime::Runtime;
 
 /// How many transitions are read at once.

@@ -56,7 +56,7 @@ mod tree;
 
 use std::process::ExitCode;
 
-pub use cage::{Cage, Demand, guard_memory};
+pub use cage::{Cage, Demand, guard_memory, landlock_abi};
 pub use command::{Command, Ended, Output, clean_environment};
 pub use hold::hold_main;
 pub use lock::wait_until_free;

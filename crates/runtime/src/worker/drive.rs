@@ -247,8 +247,12 @@ impl Drive {
                     self.forget_holds();
                     checkpoint = self.load().await?;
                 }
-                Err(error) if error.code() == "store.unavailable" && failures < STORE_PATIENCE => {
-                    // Nothing is dispatched and what was seen is kept until the store takes it.
+                Err(error)
+                    if matches!(error.code(), "store.unavailable" | "store.value_swept")
+                        && failures < STORE_PATIENCE =>
+                {
+                    // Nothing is dispatched and what was seen is kept until the store takes it. What is drafted anew is
+                    // stored anew, so that values which were swept meanwhile are there again.
                     checkpoint = self.load_patiently(&mut failures).await?;
                 }
                 Err(error) => {

@@ -233,7 +233,10 @@ async fn advance(
     let (due, crashed) = match AssertUnwindSafe(driven).catch_unwind().await {
         Ok(Ok(())) => return,
         Ok(Err(error)) if error.code() == "lease.lost" => return,
-        Ok(Err(error)) if error.code() == "store.unavailable" => (Some(store.now().plus_ms(1_000)), false),
+        // A value that was swept under a worker that stood still is made and stored anew by the next one.
+        Ok(Err(error)) if matches!(error.code(), "store.unavailable" | "store.value_swept") => {
+            (Some(store.now().plus_ms(1_000)), false)
+        }
         // Another build can go on with it.
         Ok(Err(error)) if error.code() == "store.newer_format" => (Some(store.now().plus_ms(60_000)), false),
         Ok(Err(error)) if matches!(error.code(), "store.corrupt" | "store.undecodable") => {

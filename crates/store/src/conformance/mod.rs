@@ -5,13 +5,14 @@
 //!
 //! - `script`: small valid runs.
 //! - `start`, `commit`, `tables`, `beside`, `dedupe`, `lease`, `death`, `inbox`, `verdict`, `words`, `value`, `listing`,
-//!   `hold`, `hint`:
+//!   `garbage`, `hold`, `hint`:
 //!   the cases.
 
 mod beside;
 mod commit;
 mod death;
 mod dedupe;
+mod garbage;
 mod hint;
 mod hold;
 mod inbox;
@@ -216,6 +217,13 @@ pub fn cases() -> Vec<Case> {
             a_listing_goes_by_labels_and_by_when_a_run_began,
             a_run_is_found_by_the_end_of_its_id,
             requests_are_found_by_the_start_of_their_name;
+        garbage:
+            a_value_that_nothing_names_goes_in_a_pass_a_day_after_the_first,
+            a_commit_that_names_a_swept_value_fails,
+            to_put_a_value_anew_begins_its_day_anew,
+            a_removed_run_leaves_nothing_but_its_id,
+            a_run_that_is_needed_is_kept,
+            a_lineage_goes_whole_or_not_at_all;
         hold:
             a_hold_is_listed_until_it_is_released,
             no_intent_is_stored_under_a_hold_that_its_worker_does_not_know,

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use lodestep_core::rules::standing::standing;
-use lodestep_core::{Result, Timestamp, Transition};
+use lodestep_core::{Digest, Result, RunKey, Timestamp, Transition};
 
 use super::state::{Letter, Run, State};
+use crate::garbage::large_values;
 use crate::refusals;
 use crate::retention::superfluous;
 use crate::rows::{Head, Rows, Tables, labels_of};
@@ -24,6 +25,11 @@ impl State {
         if start.join_unfinished && !unfinished.is_empty() {
             return Ok(Started::Unfinished(unfinished));
         }
+        if let Some(at) = self.removed.get(&start.key) {
+            return Err(refusals::removed(&start.key, *at));
+        }
+        self.refuse_without_origin(&start)?;
+        self.files_are_there(&start.transition, &start.key)?;
         let run = self.next_ref(start.key.clone());
         let row = first_row(&start, run.clone(), now);
         self.by_key.insert(start.key, run.number);
@@ -38,6 +44,23 @@ impl State {
         });
         self.append(&run, start.transition, None, false)?;
         Ok(Started::New(run))
+    }
+
+    /// A fork finds in its origin what was done before it.
+    fn refuse_without_origin(&self, start: &StartRun) -> Result<()> {
+        let Some(origin) = start.transition.checkpoint.lineage.first() else { return Ok(()) };
+        let key = RunKey { namespace: start.key.namespace.clone(), run: origin.run.clone() };
+        self.find_run(&key).map(drop).ok_or_else(|| refusals::origin_gone(&start.key, &origin.run))
+    }
+
+    /// The values that a transition names are there, or come with it.
+    fn files_are_there(&self, transition: &Transition, run: &RunKey) -> Result<()> {
+        let comes = |digest: &Digest| transition.values.iter().any(|bytes| Digest::of(bytes) == *digest);
+        let mut named = large_values(&transition.events).into_iter();
+        match named.find(|digest| !self.files.contains_key(digest) && !comes(digest)) {
+            Some(missing) => Err(refusals::value_swept(&missing, run)),
+            None => Ok(()),
+        }
     }
 
     /// Unfinished runs of the same agent and inputs, newest first.
@@ -55,6 +78,9 @@ impl State {
         let key = state.key();
         if self.find_run(&key).is_some() {
             return Err(refusals::is_here(&key));
+        }
+        if let Some(missing) = adopt.large_values()?.into_iter().find(|digest| !self.files.contains_key(digest)) {
+            return Err(refusals::value_swept(&missing, &key));
         }
         let mut inbox = Vec::new();
         for letter in adopt.letters {
@@ -106,6 +132,7 @@ impl State {
         let read = head.inbox_read;
         let other = self.taken_by_another(&commit.run, &rows.keys);
         let newest_hold = self.newest_hold();
+        self.files_are_there(&commit.transition, &commit.run.key)?;
         let run = self.run_mut(&commit.run)?;
         let holds = run.row.holder.is_some() && run.row.epoch == commit.epoch;
         if !holds || after.seq != run.row.seq + 1 {

@@ -7,11 +7,13 @@
 //! - `commit`: starts and transitions.
 //! - `lease`: workers, claims, releases.
 //! - `hold`: what operators stopped.
+//! - `garbage`: what nothing needs any more.
 //! - `inbox`: words to a run.
 //! - `read`: loading and listing.
 
 mod commit;
 mod dedupe;
+mod garbage;
 mod hold;
 mod inbox;
 mod lease;
@@ -31,6 +33,7 @@ use tokio::sync::watch;
 
 use crate::changes::Changes;
 use crate::clock::{Clock, SystemClock};
+use crate::garbage::{Amount, Mode, Removal, Sweep};
 use crate::loaded::Loaded;
 use crate::store::*;
 use state::State;
@@ -277,10 +280,28 @@ impl Store for MemoryStore {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    fn forget_transcripts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, u64> {
+    fn forget_transcripts<'a>(&'a self, run: &'a RunRef, mode: Mode) -> StoreFuture<'a, Amount> {
         self.later(move |state| {
-            let journal = state.run_mut(run)?.journal.iter_mut();
-            Ok(journal.filter_map(|row| row.transcript.take()).count() as u64)
+            let mut amount = Amount::default();
+            for row in &mut state.run_mut(run)?.journal {
+                row.transcript.iter().for_each(|transcript| amount.add(transcript.len() as u64));
+                if mode == Mode::Apply {
+                    row.transcript = None;
+                }
+            }
+            Ok(amount)
         })
+    }
+
+    fn sweep(&self, mode: Mode) -> StoreFuture<'_, Sweep> {
+        self.later(move |state| Ok(state.sweep(mode, self.now())))
+    }
+
+    fn remove<'a>(&'a self, runs: &'a [RunRef], mode: Mode) -> StoreFuture<'a, Removal> {
+        self.later(move |state| state.remove(runs, mode, self.now()))
+    }
+
+    fn compact(&self) -> StoreFuture<'_, u64> {
+        Box::pin(std::future::ready(Ok(0)))
     }
 }

@@ -14,8 +14,10 @@ use crate::store::{EffectRow, JournalRow, RunRef, RunRow, WorkerId};
 /// Everything.
 #[derive(Default)]
 pub(super) struct State {
-    /// A run's number is its place, from 1.
+    /// By number.
     pub(super) runs: Vec<Run>,
+    /// The highest number that a run ever had.
+    pub(super) runs_ever: i64,
     pub(super) by_key: HashMap<RunKey, i64>,
     /// The requests of all runs, by run and name, oldest first.
     pub(super) asked: Vec<(i64, Digest)>,
@@ -24,6 +26,10 @@ pub(super) struct State {
     pub(super) holds: Holds,
     /// Values above the inline bound.
     pub(super) files: HashMap<Digest, Vec<u8>>,
+    /// Those that no transition named when a pass first looked, and when that was.
+    pub(super) unnamed: BTreeMap<Digest, Timestamp>,
+    /// Runs that were removed, and when.
+    pub(super) removed: HashMap<RunKey, Timestamp>,
 }
 
 pub(super) struct Worker {
@@ -54,24 +60,31 @@ pub(super) struct Letter {
 
 impl State {
     pub(super) fn find_run(&self, key: &RunKey) -> Option<&Run> {
-        self.by_key.get(key).and_then(|number| self.runs.get(place(*number)))
+        self.by_key.get(key).and_then(|number| self.by_number(*number))
     }
 
     pub(super) fn run(&self, run: &RunRef) -> Result<&Run> {
-        self.runs.get(place(run.number)).ok_or_else(|| refusals::not_found(&run.key))
+        self.by_number(run.number).ok_or_else(|| refusals::not_found(&run.key))
     }
 
     pub(super) fn by_number(&self, number: i64) -> Option<&Run> {
-        self.runs.get(place(number))
+        self.runs.get(self.place(number)?)
     }
 
     pub(super) fn run_mut(&mut self, run: &RunRef) -> Result<&mut Run> {
-        self.runs.get_mut(place(run.number)).ok_or_else(|| refusals::not_found(&run.key))
+        let place = self.place(run.number).ok_or_else(|| refusals::not_found(&run.key))?;
+        Ok(&mut self.runs[place])
     }
 
     pub(super) fn run_by_key(&mut self, key: &RunKey) -> Result<&mut Run> {
         let number = self.by_key.get(key).copied().unwrap_or_default();
-        self.runs.get_mut(place(number)).ok_or_else(|| refusals::not_found(key))
+        let place = self.place(number).ok_or_else(|| refusals::not_found(key))?;
+        Ok(&mut self.runs[place])
+    }
+
+    /// Where the run of a number stands.
+    pub(super) fn place(&self, number: i64) -> Option<usize> {
+        self.runs.binary_search_by_key(&number, |run| run.row.run.number).ok()
     }
 
     /// The other runs of a lineage.
@@ -91,14 +104,16 @@ impl State {
         self.kin(run, root).flat_map(of).collect()
     }
 
-    pub(super) fn next_ref(&self, key: RunKey) -> RunRef {
-        let number = i64::try_from(self.runs.len()).unwrap_or(i64::MAX - 1) + 1;
-        RunRef { key: Arc::new(key), number }
+    pub(super) fn next_ref(&mut self, key: RunKey) -> RunRef {
+        self.runs_ever += 1;
+        RunRef { key: Arc::new(key), number: self.runs_ever }
     }
 
     pub(super) fn put_value(&mut self, bytes: Vec<u8>) -> ValueRef {
         let value = ValueRef::of(&bytes);
         self.files.insert(value.digest, bytes);
+        // Somebody is about to name it.
+        self.unnamed.remove(&value.digest);
         value
     }
 
@@ -125,7 +140,7 @@ impl State {
     }
 
     pub(super) fn erase_values(&mut self, run: &RunRef, seq: u64) {
-        let Some(run) = self.runs.get_mut(place(run.number)) else { return };
+        let Ok(run) = self.run_mut(run) else { return };
         if let Some(row) = run.journal.iter_mut().find(|row| row.seq == seq) {
             row.values = None;
         }
@@ -148,8 +163,4 @@ impl Run {
         self.row.holder = None;
         self.row.due = if self.row.inbox > self.inbox_read { Some(now) } else { due };
     }
-}
-
-fn place(number: i64) -> usize {
-    usize::try_from(number - 1).unwrap_or(usize::MAX)
 }

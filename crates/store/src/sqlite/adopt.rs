@@ -6,28 +6,34 @@ use lodestep_core::Timestamp;
 use lodestep_core::rules::standing::standing;
 use rusqlite::{Connection, params};
 
+use super::commit::files_are_there;
 use super::dedupe;
 use super::failure::Done;
 use super::inbox::Outgoing;
 use super::label;
 use super::pack::pack_values;
+use super::remove::next_number;
 use super::row::{find_run, from_end, signed};
 use super::snapshot::{self, Snapshot};
+use super::value::ValueFiles;
 use crate::refusals;
 use crate::store::{Adopt, RunRef};
 
-pub(super) fn adopt(db: &Connection, adopt: &Adopt, now: Timestamp) -> Done<RunRef> {
+/// Takes it in. A run that was removed here may come back so: its journal says what it did.
+pub(super) fn adopt(db: &Connection, adopt: &Adopt, files: &ValueFiles, now: Timestamp) -> Done<RunRef> {
     let key = adopt.state.key();
     if find_run(db, &key)?.is_some() {
         return Err(refusals::is_here(&key).into());
     }
+    files_are_there(files, &adopt.large_values()?, &key)?;
     let state = &adopt.state;
-    let id = key.run.as_str();
+    let (number, id) = (next_number(db)?, key.run.as_str());
     db.prepare_cached(
-        "INSERT INTO run (namespace, id, id_from_end, agent, definition, inputs, started_at, labels, root)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO run (number, namespace, id, id_from_end, agent, definition, inputs, started_at, labels, root)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )?
     .execute(params![
+        number,
         key.namespace,
         id,
         from_end(id),
@@ -38,7 +44,7 @@ pub(super) fn adopt(db: &Connection, adopt: &Adopt, now: Timestamp) -> Done<RunR
         label::to_text(&adopt.labels),
         state.lineage.last().map(|root| root.run.as_str()),
     ])?;
-    let run = RunRef { key: Arc::new(key), number: db.last_insert_rowid() };
+    let run = RunRef { key: Arc::new(key), number };
     label::insert(db, &run, &adopt.labels)?;
     insert_head(db, adopt, &run)?;
     for row in &adopt.rows {

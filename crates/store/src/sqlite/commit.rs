@@ -1,8 +1,10 @@
 //! A transition's rows. The guard is the condition of the first statement: when it changes nothing, that one commit is
 //! refused, and the others of its transaction stand.
 
+use std::collections::BTreeSet;
+
 use lodestep_core::rules::standing::Status;
-use lodestep_core::{Error, Timestamp, Transition};
+use lodestep_core::{Digest, Error, RunKey, Timestamp, Transition};
 use rusqlite::{Connection, params};
 
 use super::dedupe;
@@ -10,6 +12,8 @@ use super::failure::Done;
 use super::pack::{pack, pack_values};
 use super::row::{signed, unsigned};
 use super::snapshot::{self, Snapshot};
+use super::value::ValueFiles;
+use crate::garbage::large_values;
 use crate::refusals;
 use crate::rows::{Head, Rows};
 use crate::store::{Commit, Committed, RunRef};
@@ -43,6 +47,9 @@ pub(super) struct Prepared {
     due: Option<Timestamp>,
     release: bool,
     known_hold: i64,
+    /// Values that stand in files of their own, which have to be there.
+    large: BTreeSet<Digest>,
+    files: ValueFiles,
     rows: RowsOf,
 }
 
@@ -115,8 +122,16 @@ impl RowsOf {
     }
 }
 
+/// In the open transaction: from here to its end nobody else removes a file.
+pub(super) fn files_are_there(files: &ValueFiles, large: &BTreeSet<Digest>, run: &RunKey) -> Done<()> {
+    match large.iter().find(|digest| !files.is_there(digest)) {
+        Some(missing) => Err(refusals::value_swept(missing, run).into()),
+        None => Ok(()),
+    }
+}
+
 impl Prepared {
-    pub(super) fn new(commit: &Commit) -> Self {
+    pub(super) fn new(commit: &Commit, files: &ValueFiles) -> Self {
         let head = Head::of(&commit.transition.checkpoint, &commit.standing);
         Self {
             run: commit.run.clone(),
@@ -129,6 +144,8 @@ impl Prepared {
             due: commit.standing.due,
             release: commit.release,
             known_hold: signed(commit.known_hold),
+            large: large_values(&commit.transition.events),
+            files: files.clone(),
             rows: RowsOf::encode(&commit.transition, commit.transcript.as_deref(), commit.snapshot),
         }
     }
@@ -138,6 +155,7 @@ impl Prepared {
         if let Some(error) = dedupe::taken_by_another(db, &self.run, &self.rows.drawn.keys)? {
             return Err(error.into());
         }
+        files_are_there(&self.files, &self.large, &self.run.key)?;
         if !self.release && self.step(db)? == 1 {
             self.rows.insert(db, &self.run)?;
             return Ok(Committed { inbox: self.read.unsigned_abs() });

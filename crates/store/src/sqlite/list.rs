@@ -46,7 +46,8 @@ pub(super) fn list(db: &Connection, namespace: &str, filter: &Filter) -> Done<Ve
 /// How many runs a filter shows; counting ends behind `most`.
 pub(super) fn count(db: &Connection, namespace: &str, filter: &Filter, most: usize) -> Done<usize> {
     let behind = most.saturating_add(1);
-    if filter.agent.is_some() || !filter.labels.is_empty() || filter.since.is_some() {
+    let by_row = filter.since.or(filter.still_since).is_some();
+    if filter.agent.is_some() || !filter.labels.is_empty() || by_row {
         return Ok(list(db, namespace, &Filter { limit: Some(behind), ..filter.clone() })?.len());
     }
     let mut statuses = statuses(filter).to_vec();

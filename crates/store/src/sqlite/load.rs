@@ -10,6 +10,7 @@ use super::inbox::unread;
 use super::pack::{unpack, unpack_values};
 use super::row::{at_most, digest, signed, the_run, unsigned};
 use super::snapshot;
+use crate::garbage::{Amount, Mode};
 use crate::loaded::Loaded;
 use crate::store::{ArtifactRow, EffectRow, JournalRow, RunRef};
 
@@ -83,10 +84,15 @@ pub(super) fn artifacts(db: &Connection, run: &RunRef) -> Done<Vec<ArtifactRow>>
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Empties the transcripts; returns how many there were.
-pub(super) fn forget_transcripts(db: &Connection, run: &RunRef) -> Done<u64> {
-    let emptied = db
-        .prepare_cached("UPDATE journal SET transcript = NULL WHERE run = ? AND transcript IS NOT NULL")?
-        .execute([run.number])?;
-    Ok(emptied as u64)
+/// Empties the transcripts, or counts them.
+pub(super) fn forget_transcripts(db: &Connection, run: &RunRef, mode: Mode) -> Done<Amount> {
+    let counted = "SELECT count(transcript), coalesce(sum(length(transcript)), 0) FROM journal WHERE run = ?";
+    let amount = db
+        .prepare_cached(counted)?
+        .query_row([run.number], |row| Ok(Amount { count: unsigned(row, 0)?, bytes: unsigned(row, 1)? }))?;
+    if mode == Mode::Apply {
+        db.prepare_cached("UPDATE journal SET transcript = NULL WHERE run = ? AND transcript IS NOT NULL")?
+            .execute([run.number])?;
+    }
+    Ok(amount)
 }

@@ -16,6 +16,7 @@ use rusqlite::Connection;
 use rusqlite::wal::CheckpointMode;
 
 use super::failure::{explain, unavailable};
+use super::open::log_name;
 use super::settings;
 
 /// Nothing was written for so long: the writer is idle.
@@ -26,6 +27,11 @@ const LONG_PAGES: i32 = 500;
 
 /// About 16 MiB: no commit before a checkpoint.
 const MOST_PAGES: i32 = 4_000;
+
+/// The bytes of the log beside a database; none while nobody uses it.
+pub(super) fn log_bytes(database: &Path) -> u64 {
+    std::fs::metadata(database.with_file_name(log_name(database))).map_or(0, |found| found.len())
+}
 
 /// The log of one store's writing connection.
 pub(super) struct Log {

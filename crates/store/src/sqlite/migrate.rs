@@ -9,8 +9,11 @@ use super::failure::{explain, unavailable, unreadable};
 use super::settings::APPLICATION_ID;
 
 /// Every migration, in order; the schema's version is how many there are. One that was released never changes.
-pub(super) const MIGRATIONS: &[&str] =
-    &[include_str!("migrations/0001-first.sql"), include_str!("migrations/0002-dedupe.sql")];
+pub(super) const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001-first.sql"),
+    include_str!("migrations/0002-dedupe.sql"),
+    include_str!("migrations/0003-garbage.sql"),
+];
 
 /// Brings an empty or older database to this build's schema, and refuses any other.
 ///

@@ -10,22 +10,29 @@
 //! - `start`, `commit`, `snapshot`, `inbox`: what is written.
 //! - `worker`, `lease`: who may advance a run.
 //! - `load`, `list`, `label`, `value`, `beside`: what is read; `integrity`: whether it can be.
+//! - `examine`, `file_system`: what a doctor asks.
 //! - `witness`: was the file put back to an older copy?
 //! - `hold`: what operators stopped.
+//! - `collect`, `sweep`, `leftover`, `remove`, `compact`: what nothing needs any more.
 //! - `watch`: hints from other processes.
 //! - `row`, `pack`, `failure`: columns, packed columns, errors.
 
 mod adopt;
 mod beside;
+mod collect;
 mod commit;
+mod compact;
 mod dedupe;
+mod examine;
 mod failure;
+mod file_system;
 mod hold;
 mod inbox;
 mod integrity;
 mod kin;
 mod label;
 mod lease;
+mod leftover;
 mod list;
 mod load;
 mod log;
@@ -36,10 +43,12 @@ mod owner;
 mod pack;
 mod place;
 mod readers;
+mod remove;
 mod row;
 mod settings;
 mod snapshot;
 mod start;
+mod sweep;
 mod transact;
 mod value;
 mod watch;
@@ -61,11 +70,14 @@ use rusqlite::Connection;
 
 use crate::changes::Changes;
 use crate::clock::Clock;
+use crate::garbage::{Amount, Mode, Removal, Sweep};
 use crate::loaded::Loaded;
 use crate::refusals;
 use crate::store::*;
 use commit::Prepared;
+pub use examine::{Condition, Ground, WorkerState, ground};
 use failure::Done;
+pub use file_system::FileSystem;
 use inbox::Outgoing;
 use lease::Claiming;
 use log::{Cleaner, Log};
@@ -77,12 +89,15 @@ use settings::{Patience, Reader};
 use start::PreparedStart;
 use value::ValueFiles;
 use watch::Watch;
+pub use witness::Testimony;
 use witness::Witness;
+pub use worker::Life;
 use worker::Workers;
 use writer::Writer;
 
 /// A store in one SQLite file.
 pub struct SqliteStore {
+    place: Place,
     path: PathBuf,
     own_paths: Vec<PathBuf>,
     clock: Arc<dyn Clock>,
@@ -92,7 +107,8 @@ pub struct SqliteStore {
     values: ValueFiles,
     workers: Arc<Workers>,
     // Dropped in this order: each ends its thread, and the connection that is closed last empties the log.
-    witness: Witness,
+    /// None in a store that is only read.
+    witness: Option<Witness>,
     watch: Watch,
     _cleaner: Option<Cleaner>,
     writer: Writer,
@@ -117,13 +133,14 @@ impl SqliteStore {
         Ok(Self {
             reader: settings::reader,
             readers: Readers::open(&path, settings::reader)?,
-            witness: Witness::at(place.witness()),
+            witness: Some(Witness::at(place.witness())),
             values: ValueFiles::new(place.values()),
             watch: Watch::new(path.clone(), changes.clone(), Arc::clone(&clock), Arc::clone(&workers)),
             _cleaner: Some(Cleaner::start(&path, Arc::clone(&log))?),
             writer: Writer::start(db, path.clone(), patience, log)?,
             path,
             own_paths: owner::own_paths(&place),
+            place,
             clock,
             changes,
             workers,
@@ -153,6 +170,21 @@ impl SqliteStore {
         if place.is_writable() {
             return Self::open(path, clock);
         }
+        Self::untouched(place, clock)
+    }
+
+    /// Opens the store at a path to look at it and changes nothing there, whoever may write it: no table is brought to a
+    /// newer format, no permission narrowed, no witness written. Every change is refused as `store.unavailable`. While nobody
+    /// else uses the store, whoever wants to open it waits.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::open`], and `store.unavailable` for one of an older format.
+    pub fn open_untouched(path: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
+        Self::untouched(Place::of_existing(path)?, clock)
+    }
+
+    fn untouched(place: Place, clock: Arc<dyn Clock>) -> Result<Self> {
         let opened = open_to_read::open(&place)?;
         let path = place.database.clone();
         let workers = Arc::new(Workers::new(place.workers()));
@@ -160,13 +192,14 @@ impl SqliteStore {
         Ok(Self {
             reader: opened.reader,
             readers: Readers::open(&path, opened.reader)?,
-            witness: Witness::at(place.witness()),
+            witness: None,
             values: ValueFiles::new(place.values()),
             watch: Watch::new(path.clone(), changes.clone(), Arc::clone(&clock), Arc::clone(&workers)),
             _cleaner: None,
             writer: Writer::start(opened.db, path.clone(), Patience::default(), log)?,
             path,
             own_paths: owner::own_paths(&place),
+            place,
             clock,
             changes,
             workers,
@@ -211,8 +244,9 @@ impl SqliteStore {
 
     /// Lets the witness see how far the database has come.
     fn note(&self) {
+        let Some(witness) = &self.witness else { return };
         // It may lag behind: what it has not seen it can't miss.
-        let _ = self.readers.read_one_moment(&self.path, |db| Ok(self.witness.note(db)?));
+        let _ = self.readers.read_one_moment(&self.path, |db| Ok(witness.note(db)?));
     }
 
     /// As [`Self::change`], for an act that also gives the version of the holds after it.
@@ -277,12 +311,12 @@ impl SqliteStore {
         let mut refused = Vec::new();
         let mut acts = Vec::with_capacity(batch.len());
         for (place, mut commit) in batch.into_iter().enumerate() {
-            if let Err(error) = self.values.take_large_shared(&mut commit.transition) {
+            if let Err(error) = self.take_large_shared(&mut commit.transition).await {
                 refused.push((place, error));
                 continue;
             }
             // Boxed: it is handed on several times.
-            let prepared = Box::new(Prepared::new(&commit));
+            let prepared = Box::new(Prepared::new(&commit, &self.values));
             let clock = Arc::clone(&self.clock);
             acts.push(move |db: &Connection| prepared.apply(db, clock.wall()));
         }
@@ -353,16 +387,16 @@ impl Store for SqliteStore {
     fn start(&self, mut start: StartRun) -> StoreFuture<'_, Started> {
         Box::pin(async move {
             refusals::check_start(&start)?;
-            self.values.take_large(&mut start.transition)?;
-            let (prepared, clock) = (Box::new(PreparedStart::new(start)), Arc::clone(&self.clock));
+            self.take_large(&mut start.transition).await?;
+            let (prepared, clock) = (Box::new(PreparedStart::new(start, &self.values)), Arc::clone(&self.clock));
             self.change(move |db| prepared.apply(db, clock.wall())).await
         })
     }
 
     fn adopt(&self, adopt: Adopt) -> StoreFuture<'_, RunRef> {
         Box::pin(async move {
-            let (adopt, clock) = (Box::new(adopt), Arc::clone(&self.clock));
-            self.change(move |db| adopt::adopt(db, &adopt, clock.wall())).await
+            let (adopt, clock, files) = (Box::new(adopt), Arc::clone(&self.clock), self.values.clone());
+            self.change(move |db| adopt::adopt(db, &adopt, &files, clock.wall())).await
         })
     }
 
@@ -427,7 +461,7 @@ impl Store for SqliteStore {
     }
 
     fn put_value(&self, bytes: Vec<u8>) -> StoreFuture<'_, ValueRef> {
-        Box::pin(async move { self.values.put(&bytes) })
+        Box::pin(self.put(bytes))
     }
 
     fn values<'a>(&'a self, run: &'a RunRef, wanted: &'a [Stored]) -> StoreFuture<'a, Blobs> {
@@ -499,8 +533,25 @@ impl Store for SqliteStore {
         Box::pin(async move { integrity::check(&self.path, self.reader) })
     }
 
-    fn forget_transcripts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, u64> {
-        let run = run.clone();
-        Box::pin(async move { self.writer.write(move |db| load::forget_transcripts(db, &run)).await })
+    fn forget_transcripts<'a>(&'a self, run: &'a RunRef, mode: Mode) -> StoreFuture<'a, Amount> {
+        Box::pin(async move {
+            if mode == Mode::DryRun {
+                return self.readers.read(&self.path, |db| load::forget_transcripts(db, run, mode));
+            }
+            let run = run.clone();
+            self.writer.write(move |db| load::forget_transcripts(db, &run, mode)).await
+        })
+    }
+
+    fn sweep(&self, mode: Mode) -> StoreFuture<'_, Sweep> {
+        Box::pin(self.collect(mode))
+    }
+
+    fn remove<'a>(&'a self, runs: &'a [RunRef], mode: Mode) -> StoreFuture<'a, Removal> {
+        Box::pin(self.remove_lineage(runs, mode))
+    }
+
+    fn compact(&self) -> StoreFuture<'_, u64> {
+        Box::pin(async move { compact::compact(&self.path, &self.workers) })
     }
 }

@@ -20,9 +20,10 @@ fn own_folder(place: &Place) -> Option<&Path> {
     place.database.parent().filter(|folder| folder.ends_with(STORE_FOLDER))
 }
 
-fn database_files(place: &Place) -> impl Iterator<Item = PathBuf> {
-    ["", COMPANIONS[0], COMPANIONS[1], COMPANIONS[2]].into_iter().map(|companion| {
-        let mut name = place.database.clone().into_os_string();
+fn database_files(place: &Place) -> impl Iterator<Item = PathBuf> + use<> {
+    let database = place.database.clone();
+    ["", COMPANIONS[0], COMPANIONS[1], COMPANIONS[2]].into_iter().map(move |companion| {
+        let mut name = database.clone().into_os_string();
         name.push(companion);
         PathBuf::from(name)
     })
@@ -36,11 +37,15 @@ pub(super) fn own_paths(place: &Place) -> Vec<PathBuf> {
     }
 }
 
+/// What is the store's own here, and its owner's alone.
+pub(super) fn narrowed(place: &Place) -> impl Iterator<Item = PathBuf> + use<> {
+    let folders = own_folder(place).map(Path::to_owned).into_iter();
+    folders.chain([place.files.clone(), place.values(), place.workers()]).chain(database_files(place))
+}
+
 /// Takes every right from everyone but the owner. What belongs to someone else stays as its owner left it.
 pub(super) fn narrow(place: &Place) -> io::Result<()> {
-    let folders = own_folder(place).map(Path::to_owned).into_iter();
-    let folders = folders.chain([place.files.clone(), place.values(), place.workers()]);
-    for path in folders.chain(database_files(place)) {
+    for path in narrowed(place) {
         let mode = match fs::symlink_metadata(&path) {
             Ok(found) if found.is_symlink() => continue,
             Ok(found) => found.permissions().mode() & 0o7777,

@@ -9,6 +9,7 @@ use lodestep_core::{Error, Result};
 use rustix::fs::{Access, access};
 
 use super::failure::unavailable;
+use super::file_system::FileSystem;
 use super::open::refuse_lost;
 use super::owner;
 
@@ -120,50 +121,12 @@ pub(super) fn make_folder(folder: &Path) -> io::Result<()> {
 
 /// Refuses file systems on which the write-ahead log's shared memory or a lock does not reach every process.
 fn refuse_shared(folder: &Path) -> Result<()> {
-    let Some(kind) = shared_kind(folder) else { return Ok(()) };
+    let FileSystem::Shared(kind) = FileSystem::of(folder) else { return Ok(()) };
     Err(Error::new(
         "store.network_file_system",
         format!("{} is on {kind}: processes on two machines would damage a store there", folder.display()),
         "put the store on a local disk (`--store PATH`)",
     ))
-}
-
-/// The kinds by the number that statfs gives.
-///
-/// FUSE is refused whatever is behind it: virtiofs, the shares of container and virtual machines and most network file
-/// systems in user space report the same number, and its locks and shared memory are the server's to keep.
-#[cfg(target_os = "linux")]
-fn shared_kind(folder: &Path) -> Option<&'static str> {
-    // From the kernel's include/uapi/linux/magic.h and the file systems' own sources. The field is signed on
-    // some machines; the numbers are 32 bits wide on all of them.
-    let magic = rustix::fs::statfs(folder).ok()?.f_type as u32;
-    Some(match magic {
-        0x0000_6969 => "NFS",
-        0x0000_517b | 0xff53_4d42 | 0xfe53_4d42 => "SMB",
-        0x0102_1997 => "9P",
-        0x6573_5546 => "FUSE (virtiofs, a share of a virtual machine, or a network file system)",
-        0x00c3_6400 => "Ceph",
-        0x5346_414f | 0x6b41_4653 => "AFS",
-        0x7375_7245 => "Coda",
-        0x0bd0_0bd0 => "Lustre",
-        0x0116_1970 => "GFS2",
-        0x7461_636f => "OCFS2",
-        0x786f_4256 => "a share of VirtualBox",
-        0xbacb_acbc => "a share of VMware",
-        _ => return None,
-    })
-}
-
-#[cfg(target_os = "macos")]
-fn shared_kind(folder: &Path) -> Option<&'static str> {
-    const MNT_LOCAL: u32 = 0x1000;
-    let found = rustix::fs::statfs(folder).ok()?;
-    (found.f_flags & MNT_LOCAL == 0).then_some("a network file system")
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "macos")))]
-fn shared_kind(_folder: &Path) -> Option<&'static str> {
-    None
 }
 
 #[cfg(test)]
@@ -175,7 +138,8 @@ mod tests {
     fn a_shared_file_system_is_refused_by_name() {
         // No such file system is mounted in a test; /proc stands for any that is not one of them.
         assert!(refuse_shared(Path::new("/proc")).is_ok());
-        assert!(refuse_shared(Path::new("/")).is_ok() || shared_kind(Path::new("/")).is_some());
+        let root = FileSystem::of(Path::new("/"));
+        assert!(refuse_shared(Path::new("/")).is_ok() || matches!(root, FileSystem::Shared(_)));
     }
 
     #[test]

@@ -1,15 +1,19 @@
 //! Starts: one transaction looks for the id, for unfinished runs of the same agent and inputs, and inserts.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use lodestep_core::rules::standing::{Status, standing};
-use lodestep_core::{Labels, Timestamp};
+use lodestep_core::{Digest, Labels, RunKey, Timestamp};
 use rusqlite::{Connection, params};
 
-use super::commit::RowsOf;
+use super::commit::{RowsOf, files_are_there};
 use super::failure::Done;
 use super::label;
+use super::remove::{next_number, refuse_removed};
 use super::row::{find_run, from_end, run_columns, run_row, signed};
+use super::value::ValueFiles;
+use crate::garbage::large_values;
 use crate::refusals;
 use crate::rows::{Head, labels_of};
 use crate::store::{RunRef, RunRow, StartRun, Started};
@@ -18,14 +22,17 @@ use crate::store::{RunRef, RunRow, StartRun, Started};
 pub(super) struct PreparedStart {
     start: StartRun,
     labels: Labels,
+    large: BTreeSet<Digest>,
+    files: ValueFiles,
     rows: RowsOf,
 }
 
 impl PreparedStart {
     /// Encodes; its transition's values are all short enough for its row.
-    pub(super) fn new(start: StartRun) -> Self {
+    pub(super) fn new(start: StartRun, files: &ValueFiles) -> Self {
         let rows = RowsOf::encode(&start.transition, None, false);
-        Self { labels: labels_of(&start.transition), start, rows }
+        let large = large_values(&start.transition.events);
+        Self { labels: labels_of(&start.transition), large, files: files.clone(), start, rows }
     }
 
     pub(super) fn apply(&self, db: &Connection, now: Timestamp) -> Done<Started> {
@@ -42,20 +49,34 @@ impl PreparedStart {
                 return Ok(Started::Unfinished(unfinished));
             }
         }
+        refuse_removed(db, &start.key)?;
+        self.refuse_without_origin(db)?;
+        files_are_there(&self.files, &self.large, &start.key)?;
         let run = self.insert_run(db)?;
         self.insert_head(db, &run, now)?;
         self.rows.insert(db, &run)?;
         Ok(Started::New(run))
     }
 
+    /// A fork finds in its origin what was done before it.
+    fn refuse_without_origin(&self, db: &Connection) -> Done<()> {
+        let Some(origin) = self.start.transition.checkpoint.lineage.first() else { return Ok(()) };
+        let key = RunKey { namespace: self.start.key.namespace.clone(), run: origin.run.clone() };
+        match find_run(db, &key)? {
+            Some(_) => Ok(()),
+            None => Err(refusals::origin_gone(&self.start.key, &origin.run).into()),
+        }
+    }
+
     fn insert_run(&self, db: &Connection) -> Done<RunRef> {
         let start = &self.start;
-        let id = start.key.run.as_str();
+        let (number, id) = (next_number(db)?, start.key.run.as_str());
         db.prepare_cached(
-            "INSERT INTO run (namespace, id, id_from_end, agent, definition, inputs, started_at, labels, root)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO run (number, namespace, id, id_from_end, agent, definition, inputs, started_at, labels, root)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )?
         .execute(params![
+            number,
             start.key.namespace,
             id,
             from_end(id),
@@ -66,7 +87,7 @@ impl PreparedStart {
             label::to_text(&self.labels),
             start.transition.checkpoint.lineage.last().map(|root| root.run.as_str()),
         ])?;
-        let run = RunRef { key: Arc::new(start.key.clone()), number: db.last_insert_rowid() };
+        let run = RunRef { key: Arc::new(start.key.clone()), number };
         label::insert(db, &run, &self.labels)?;
         Ok(run)
     }

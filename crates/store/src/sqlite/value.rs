@@ -8,11 +8,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lodestep_core::context::Blobs;
-use lodestep_core::{Digest, Error, INLINE_VALUE_BYTES, Result, Stored, Transition, ValueRef};
+use lodestep_core::{Digest, Error, INLINE_VALUE_BYTES, Result, Stored, ValueRef};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::failure::{Done, unavailable};
@@ -40,40 +39,45 @@ impl ValueFiles {
         self.write(&path, bytes).map(|()| value).map_err(|error| unwritable(&path, &error))
     }
 
-    /// The same for a transition that its writer keeps: it is copied only when there is something to move.
-    pub(super) fn take_large_shared(&self, transition: &mut Arc<Transition>) -> Result<()> {
-        match transition.values.iter().any(|bytes| bytes.len() > INLINE_VALUE_BYTES) {
-            true => self.take_large(Arc::make_mut(transition)),
-            false => Ok(()),
-        }
-    }
-
-    /// Moves what is too large for a transition's row into files, unless it is there already.
-    pub(super) fn take_large(&self, transition: &mut Transition) -> Result<()> {
-        if transition.values.iter().all(|bytes| bytes.len() <= INLINE_VALUE_BYTES) {
-            return Ok(());
-        }
-        let values = std::mem::take(&mut transition.values);
-        for bytes in values {
-            if bytes.len() <= INLINE_VALUE_BYTES {
-                transition.values.push(bytes);
-            } else {
-                self.put(&bytes)?;
+    /// Every file under its name, with its size. Drafts and strange names are left out.
+    pub(super) fn all(&self) -> Result<Vec<(Digest, u64)>> {
+        let mut found = Vec::new();
+        for folder in entries(&self.folder).map_err(|error| unreadable(&self.folder, &error))? {
+            if !folder.is_dir() {
+                continue;
+            }
+            for path in entries(&folder).map_err(|error| unreadable(&folder, &error))? {
+                let digest = path.file_name().and_then(|name| Digest::from_hex(name.to_str()?));
+                // One that goes meanwhile is none.
+                if let (Some(digest), Ok(about)) = (digest, fs::metadata(&path)) {
+                    found.push((digest, about.len()));
+                }
             }
         }
-        Ok(())
+        Ok(found)
+    }
+
+    /// Is the file of this value there?
+    pub(super) fn is_there(&self, digest: &Digest) -> bool {
+        self.path(digest).exists()
+    }
+
+    /// Removes a file; one that is not there is gone already.
+    pub(super) fn remove(&self, digest: &Digest) -> Result<()> {
+        let path = self.path(digest);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unwritable(&path, &error)),
+            _ => Ok(()),
+        }
     }
 
     /// `None` when there is no such file.
-    fn read(&self, digest: &Digest) -> Result<Option<Vec<u8>>> {
+    pub(super) fn read(&self, digest: &Digest) -> Result<Option<Vec<u8>>> {
         let path = self.path(digest);
         match fs::read(&path) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => {
-                let what = format!("{} can't be read: {error}", path.display());
-                Err(unavailable(what, "check its permissions and its disk, then try again"))
-            }
+            Err(error) => Err(unreadable(&path, &error)),
         }
     }
 
@@ -104,6 +108,15 @@ impl ValueFiles {
     }
 }
 
+/// What stands in a folder; nothing when there is no such folder.
+pub(super) fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    match fs::read_dir(folder) {
+        Ok(entries) => entries.map(|entry| entry.map(|entry| entry.path())).collect(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
 pub(super) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     // A draft of that name is one of a dead process with this one's number.
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
@@ -113,6 +126,13 @@ pub(super) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
+}
+
+pub(super) fn unreadable(path: &Path, error: &io::Error) -> Error {
+    unavailable(
+        format!("{} can't be read: {error}", path.display()),
+        "check its permissions and its disk, then try again",
+    )
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Error {

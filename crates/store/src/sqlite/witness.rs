@@ -130,6 +130,27 @@ fn write(path: &Path, mark: &Mark) -> io::Result<()> {
     path.parent().map_or(Ok(()), sync_folder)
 }
 
+/// What a witness says of a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Testimony {
+    /// The database is as far as it was seen, or further.
+    Fits,
+    /// There is no witness, or none that can be read.
+    Missing,
+    /// The database is behind what was seen: it is an older copy, or another store's.
+    Older,
+}
+
+/// Asks the witness and holds nothing.
+pub(super) fn testimony(db: &Connection, place: &Place) -> rusqlite::Result<Testimony> {
+    let found = Mark::of(db)?;
+    Ok(match read(&place.witness()) {
+        None => Testimony::Missing,
+        Some(seen) if found.is_older_than(&seen) => Testimony::Older,
+        Some(_) => Testimony::Fits,
+    })
+}
+
 /// Asks the witness while nobody else opens the store. Runs of a database that was put back are held, durably, before
 /// anybody can claim one.
 pub(super) fn question(db: &Connection, place: &Place) -> Result<()> {

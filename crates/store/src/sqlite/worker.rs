@@ -28,6 +28,17 @@ pub(super) struct Workers {
     own: Mutex<HashMap<String, File>>,
 }
 
+/// How a worker is, as far as another process can tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// Its process lives, and renews its lease.
+    Alive,
+    /// Its process lives, and its lease has ended: the next claim takes its runs.
+    Hanging,
+    /// Its process is gone: the next claim takes its runs.
+    Dead,
+}
+
 /// What the table says of a worker.
 pub(super) struct Known {
     id: String,
@@ -97,10 +108,20 @@ impl Workers {
         }
     }
 
-    /// Removes the files of workers that the table does not know, as a crash may leave them. One that somebody may
-    /// still use is not even tried: the try itself is a lock.
+    /// Removes the files of workers that the table does not know, as a crash may leave them.
     pub(super) fn sweep(&self, db: &Connection) -> Done<()> {
-        let Ok(entries) = fs::read_dir(&self.folder) else { return Ok(()) };
+        for file in self.leftovers(db)? {
+            // What can't be removed now is swept later.
+            let _ = fs::remove_file(file);
+        }
+        Ok(())
+    }
+
+    /// The files of workers that the table does not know and that nobody holds. One that somebody may still use is not
+    /// even tried: the try itself is a lock.
+    pub(super) fn leftovers(&self, db: &Connection) -> Done<Vec<PathBuf>> {
+        let Ok(entries) = fs::read_dir(&self.folder) else { return Ok(Vec::new()) };
+        let mut leftovers = Vec::new();
         for name in entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
             let Some((id, "lock" | "tools")) = name.split_once('.') else { continue };
             // left_by has no index: the second half is looked at for a dead worker's file only.
@@ -110,10 +131,26 @@ impl Workers {
             }
             let file = self.folder.join(&name);
             if is_free(&file, FlockOperation::NonBlockingLockExclusive) {
-                let _ = fs::remove_file(file);
+                leftovers.push(file);
             }
         }
-        Ok(())
+        Ok(leftovers)
+    }
+
+    /// How a worker that the table knows is.
+    pub(super) fn life(&self, known: &[Known], id: &str, boot_us: u64) -> Life {
+        match known.iter().find(|worker| worker.id == id) {
+            Some(worker) if self.is_dead(worker) => Life::Dead,
+            Some(worker) if worker.lease_until_us <= boot_us => Life::Hanging,
+            Some(_) => Life::Alive,
+            None => Life::Dead,
+        }
+    }
+
+    /// The workers that live, of whatever process.
+    pub(super) fn living(&self, db: &Connection) -> Done<Vec<String>> {
+        let known = Self::others(db, "")?;
+        Ok(known.into_iter().filter(|worker| !self.is_dead(worker)).map(|worker| worker.id).collect())
     }
 
     pub(super) fn tools_file(&self, id: &str) -> PathBuf {

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use lodestep_core::definition::{Limits, QuotaLimits};
-use lodestep_core::event::{Event, NoteTaken, RunStarted};
+use lodestep_core::event::{ArtifactSaved, Ending, Event, NoteTaken, RunEnded, RunStarted};
 use lodestep_core::rules::standing::standing;
 use lodestep_core::value::Values;
-use lodestep_core::{Checkpoint, Draft, RunId, RunKey};
-use lodestep_store::{Claim, Commit, StartRun, Store, Want, WorkerId};
+use lodestep_core::{Checkpoint, Draft, Result, RunId, RunKey, ValueRef};
+use lodestep_store::{Claim, Commit, RunRef, StartRun, Store, Want, WorkerId};
 
 /// A runtime with two threads.
 pub fn runtime() -> tokio::runtime::Runtime {
@@ -66,11 +66,21 @@ impl Run {
         Self { store: Arc::clone(store), key, worker: worker.clone(), claim: claim.clone(), checkpoint }
     }
 
+    /// The next transition.
+    pub fn draft(&self) -> Draft {
+        Draft::next(self.checkpoint.clone(), self.store.now(), self.claim.epoch, 0)
+    }
+
     /// A step that takes a note.
     pub fn sealed(&self, text: &str) -> Commit {
-        let mut draft = Draft::next(self.checkpoint.clone(), self.store.now(), self.claim.epoch, 0);
+        let mut draft = self.draft();
         let text = Some(draft.put(text));
         draft.push(Event::NoteTaken(NoteTaken { key: "note".to_owned(), text })).expect("legal");
+        self.seal(draft)
+    }
+
+    /// A transition as it is committed.
+    pub fn seal(&self, draft: Draft) -> Commit {
         let transition = draft.seal();
         Commit {
             run: self.claim.run.clone(),
@@ -86,9 +96,32 @@ impl Run {
 
     /// Commits a step.
     pub async fn step(&mut self, text: &str) {
-        let commit = self.sealed(text);
+        self.send(self.sealed(text)).await.expect("committed");
+    }
+
+    /// Commits; the state follows when it went through.
+    pub async fn send(&mut self, commit: Commit) -> Result<()> {
         let after = commit.transition.checkpoint.clone();
-        self.store.commit(vec![commit]).await.remove(0).expect("committed");
+        self.store.commit(vec![commit]).await.remove(0)?;
         self.checkpoint = after;
+        Ok(())
+    }
+
+    /// Commits a version of an artifact whose bytes were put before, if they are large.
+    pub async fn save(&mut self, version: u32, content: ValueRef) -> Result<()> {
+        let mut draft = self.draft();
+        let name = "a".to_owned();
+        draft.push(Event::ArtifactSaved(ArtifactSaved { name, version, content })).expect("legal");
+        self.send(self.seal(draft)).await
+    }
+
+    /// Ends the run; the run as it is named for its removal.
+    pub async fn end(mut self) -> RunRef {
+        let mut draft = self.draft();
+        let text = draft.put("done");
+        draft.push(Event::RunEnded(RunEnded { ending: Ending::Completed, text })).expect("legal");
+        let commit = Commit { release: true, ..self.seal(draft) };
+        self.send(commit).await.expect("ended");
+        self.claim.run
     }
 }

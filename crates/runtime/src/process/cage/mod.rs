@@ -75,6 +75,16 @@ pub fn guard_memory() {
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
 }
 
+/// The version of Landlock that this kernel has, as far as this build knows them; `None` where there is none.
+///
+/// From 2 (Linux 5.19) on a tool can be sealed, from 3 (6.2) on fenced, from 6 (6.12) on kept from signals to outside.
+pub fn landlock_abi() -> Option<u32> {
+    #[cfg(target_os = "linux")]
+    return seal::abi();
+    #[cfg(not(target_os = "linux"))]
+    None
+}
+
 /// Enters the cage by one way. After an error this process may be half in it, and is good for nothing but to say so.
 ///
 /// # Errors

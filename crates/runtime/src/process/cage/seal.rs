@@ -7,8 +7,8 @@
 use std::fmt::Display;
 
 use landlock::{
-    AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreated,
-    RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
 
@@ -33,6 +33,21 @@ pub(super) fn begin(accesses: BitFlags<AccessFs>) -> Result<RulesetCreated, Rule
         .set_compatibility(CompatLevel::BestEffort)
         .scope(Scope::Signal)?
         .create()
+}
+
+/// The newest version whose every access and scope the kernel takes. A ruleset that is only made forbids nothing.
+pub(super) fn abi() -> Option<u32> {
+    let known = [(ABI::V6, 6), (ABI::V5, 5), (ABI::V4, 4), (ABI::V3, 3), (ABI::V2, 2), (ABI::V1, 1)];
+    let takes = |abi: ABI| {
+        let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+        let ruleset = ruleset.handle_access(AccessFs::from_all(abi))?;
+        let net = AccessNet::from_all(abi);
+        let ruleset = if net.is_empty() { ruleset } else { ruleset.handle_access(net)? };
+        let scopes = Scope::from_all(abi);
+        let ruleset = if scopes.is_empty() { ruleset } else { ruleset.scope(scopes)? };
+        ruleset.create()
+    };
+    known.into_iter().find(|(abi, _)| takes(*abi).is_ok()).map(|(_, number)| number)
 }
 
 /// Rights of the system's administrator that reach round paths: files by their handles, other processes' memory, the

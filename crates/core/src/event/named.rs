@@ -1,0 +1,44 @@
+//! Which values an event names: what has to be there for it to be read in full.
+
+use crate::event::{Event, Resolution};
+use crate::fold::fork::inherited;
+use crate::value::{Stored, ValueRef};
+
+/// The values that an event names, in no order. The raw reply is left out: it is evidence, and may be emptied.
+pub fn named_by(event: &Event) -> Vec<ValueRef> {
+    match event {
+        Event::RunStarted(event) => vec![event.definition, event.inputs],
+        Event::RunForked(event) => inherited(&event.state)
+            .iter()
+            .map(Stored::value)
+            .chain([event.inputs, event.withdrawn, event.left])
+            .collect(),
+        Event::CallReserved(event) => vec![event.manifest],
+        Event::CallFailed(event) => vec![event.text],
+        Event::DecisionOpened(event) => event.text.into_iter().collect(),
+        Event::ActionProposed(event) => {
+            let found = event.elsewhere.as_ref().and_then(|found| found.result);
+            found.into_iter().chain([event.arguments]).collect()
+        }
+        Event::ActionRefused(event) => vec![event.arguments, event.text],
+        Event::ActionFinished(event) => vec![event.result],
+        Event::AttemptNotSent(event) => vec![event.text],
+        Event::AttemptUnknown(event) => vec![event.text],
+        Event::LookupInconclusive(event) => vec![event.text],
+        Event::DoubtResolved(event) => match &event.resolution {
+            Resolution::Happened(value) | Resolution::Abandoned(value) => vec![*value],
+            Resolution::SendAgain => Vec::new(),
+        },
+        Event::ActionDenied(event) => vec![event.text],
+        Event::QuestionAnswered(event) => vec![event.answer],
+        Event::ActionWithdrawn(event) => vec![event.text],
+        Event::NoteTaken(event) => event.text.into_iter().collect(),
+        Event::MilestoneMarked(event) => event.title.into_iter().collect(),
+        Event::ArtifactSaved(event) => vec![event.content],
+        Event::ErrorLogged(event) => vec![event.text],
+        Event::RunStopped(event) => vec![event.text],
+        Event::CancelRequested(event) => vec![event.reason],
+        Event::RunEnded(event) => vec![event.text],
+        _ => Vec::new(),
+    }
+}
