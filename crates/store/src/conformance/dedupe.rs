@@ -14,19 +14,19 @@ use crate::replay::Replay;
 use crate::rows::{KeyFate, Tables};
 use crate::store::{Store, Want};
 
-const KEY: &str = "invoice-7 \u{0} é";
+pub(super) const KEY: &str = "invoice-7 \u{0} é";
 const PAID: &[u8] = b"paid 7";
 const FIRST: Ordinal = Ordinal(1);
 
 /// A claimed run with an effect that needs the key.
-async fn needs(store: &Arc<dyn Store>, id: &str) -> Result<Held, Failed> {
+pub(super) async fn needs(store: &Arc<dyn Store>, id: &str) -> Result<Held, Failed> {
     let mut held = Held::begin(store, id).await?;
     let draft = held.proposal_with([Gate::Open], Some(KEY))?;
     held.commit(draft, How::default()).await?;
     Ok(held)
 }
 
-fn taking(held: &Held) -> Result<Draft, Failed> {
+pub(super) fn taking(held: &Held) -> Result<Draft, Failed> {
     let mut draft = held.draft();
     let (ordinal, send_by) = (FIRST, draft.now().plus_ms(1_000));
     draft.push(Event::DedupeTaken(DedupeTaken { ordinal, key: KEY.to_owned(), same: same(ordinal) }))?;
@@ -36,7 +36,7 @@ fn taking(held: &Held) -> Result<Draft, Failed> {
 }
 
 /// The outcome of its attempt, and what it means for the key.
-fn closing(held: &Held, ok: bool) -> Result<Draft, Failed> {
+pub(super) fn closing(held: &Held, ok: bool) -> Result<Draft, Failed> {
     let mut draft = held.draft();
     let result = draft.put(PAID);
     let (ordinal, by) = (FIRST, SettledBy::Answer);

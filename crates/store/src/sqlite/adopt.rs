@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use lodestep_core::Timestamp;
+use lodestep_core::rules::inbox::Message;
 use lodestep_core::rules::standing::standing;
 use rusqlite::{Connection, params};
 
@@ -16,11 +17,21 @@ use super::snapshot::{self, Snapshot};
 use crate::refusals;
 use crate::store::{Adopt, RunRef};
 
+/// The number of no run: SQLite counts rows from 1.
+const NOBODY: i64 = 0;
+
 pub(super) fn adopt(db: &Connection, adopt: &Adopt, now: Timestamp) -> Done<RunRef> {
     let key = adopt.state.key();
     if find_run(db, &key)?.is_some() {
         return Err(refusals::is_here(&key).into());
     }
+    // What is refused has changed nothing: all that could be refused is judged first.
+    let key = Arc::new(key);
+    let keys = adopt.tables.key_changes();
+    if let Some(taken) = dedupe::taken_by_another(db, &RunRef { key: Arc::clone(&key), number: NOBODY }, &keys)? {
+        return Err(taken.into());
+    }
+    let letters: Vec<Message> = adopt.letters.iter().map(|letter| letter.message.clone()).collect::<Result<_, _>>()?;
     let state = &adopt.state;
     let id = key.run.as_str();
     db.prepare_cached(
@@ -38,7 +49,7 @@ pub(super) fn adopt(db: &Connection, adopt: &Adopt, now: Timestamp) -> Done<RunR
         label::to_text(&adopt.labels),
         state.lineage.last().map(|root| root.run.as_str()),
     ])?;
-    let run = RunRef { key: Arc::new(key), number: db.last_insert_rowid() };
+    let run = RunRef { key: Arc::clone(&key), number: db.last_insert_rowid() };
     label::insert(db, &run, &adopt.labels)?;
     insert_head(db, adopt, &run)?;
     for row in &adopt.rows {
@@ -52,9 +63,8 @@ pub(super) fn adopt(db: &Connection, adopt: &Adopt, now: Timestamp) -> Done<RunR
     }
     insert_tables(db, adopt, &run)?;
     snapshot::insert(db, run.number, signed(state.seq), &Snapshot::of(state))?;
-    for letter in &adopt.letters {
-        let (id, message) = (letter.id.clone(), letter.message.clone()?);
-        let body = message.to_bytes();
+    for (letter, message) in adopt.letters.iter().zip(letters) {
+        let (id, body) = (letter.id.clone(), message.to_bytes());
         let outgoing = Outgoing { run: run.key.as_ref().clone(), id, message, body };
         outgoing.insert(db, run.number, letter.position, now)?;
     }
@@ -84,11 +94,7 @@ fn insert_head(db: &Connection, adopt: &Adopt, run: &RunRef) -> Done<()> {
 }
 
 fn insert_tables(db: &Connection, adopt: &Adopt, run: &RunRef) -> Done<()> {
-    let keys = adopt.tables.key_changes();
-    if let Some(taken) = dedupe::taken_by_another(db, run, &keys)? {
-        return Err(taken.into());
-    }
-    dedupe::change(db, run, &keys)?;
+    dedupe::change(db, run, &adopt.tables.key_changes())?;
     for effect in &adopt.tables.effects {
         db.prepare_cached("INSERT OR IGNORE INTO effect (run, same, ordinal, seq) VALUES (?, ?, ?, ?)")?
             .execute(params![run.number, effect.same.as_bytes(), effect.ordinal.0, signed(effect.seq)])?;
