@@ -30,6 +30,7 @@ pub fn all() -> Vec<(&'static str, Message)> {
         ("happened", Word::Resolve { ordinal, became: Became::Happened(b"7".to_vec()) }),
         ("retry", Word::Resolve { ordinal, became: Became::SendAgain }),
         ("abandon", Word::Resolve { ordinal, became: Became::Abandoned("lost".to_owned()) }),
+        ("did not happen", Word::Resolve { ordinal, became: Became::DidNotHappen }),
         ("late outcome", Word::LateOutcome { ordinal, attempt: 2, ok: true, result: b"7".to_vec() }),
         ("pause", Word::Pause { reason: "lunch".to_owned() }),
         ("tell", Word::Tell { text: "Use the second one.".to_owned() }),
