@@ -449,7 +449,7 @@ pub struct GcArgs {
 
 /// Arguments of `resolve`.
 #[derive(Args)]
-#[command(group = clap::ArgGroup::new("became").required(true).args(["happened", "retry", "abandon"]))]
+#[command(group = clap::ArgGroup::new("became").required(true).args(["happened", "retry", "did_not_happen", "abandon"]))]
 pub struct ResolveArgs {
     /// The end of the run's id.
     #[arg(requires = "action")]
@@ -462,6 +462,9 @@ pub struct ResolveArgs {
     /// It did not happen: send it again.
     #[arg(long)]
     pub retry: bool,
+    /// It did not happen, and that is its end: the model is told so, and nothing is sent.
+    #[arg(long)]
+    pub did_not_happen: bool,
     /// Give it up; the model is told that the outcome is unknown.
     #[arg(long, value_name = "REASON", num_args = 0..=1, default_missing_value = "")]
     pub abandon: Option<String>,

@@ -1,7 +1,5 @@
 //! A word to many: what is meant is shown and counted, a person agrees, and each is judged on its own.
 
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
-
 use lodestep::Runtime;
 use lodestep::core::rules::inbox::{Verdict, Word};
 use lodestep::core::rules::standing::Status;
@@ -10,6 +8,7 @@ use lodestep::store::RunRow;
 use serde_json::{Value, json};
 
 use crate::app::{App, exit_code};
+use crate::prompt::Terminal;
 use crate::select::{MOST, Selected, Selection};
 use crate::text::{line, short_id};
 
@@ -57,7 +56,7 @@ impl Bulk {
         note: Option<&str>,
         done: &str,
     ) -> Result<u8> {
-        self.confirm(verb, &items, note)?;
+        self.confirm(verb, &items, note).await?;
         Ok(say(app, runtime, items, done).await)
     }
 
@@ -108,7 +107,7 @@ impl Bulk {
     /// # Errors
     ///
     /// `usage.unconfirmed` without a terminal and without `--yes`, and when a person says no; `usage.nothing_selected`.
-    pub fn confirm(&self, verb: &str, items: &[Item], note: Option<&str>) -> Result<()> {
+    pub async fn confirm(&self, verb: &str, items: &[Item], note: Option<&str>) -> Result<()> {
         let count = items.len();
         if count == 0 {
             let what = format!("there is nothing to {verb}: the filters take none");
@@ -123,7 +122,7 @@ impl Bulk {
         }
         lodestep::note!("{count} to {verb}");
         note.iter().for_each(|note| lodestep::note!("note: {note}"));
-        agree(self.yes, verb, count)
+        agree(self.yes, verb, count).await
     }
 }
 
@@ -132,22 +131,19 @@ impl Bulk {
 /// # Errors
 ///
 /// `usage.unconfirmed` without a terminal and without `--yes`, and when a person says no.
-pub fn agree(yes: bool, verb: &str, count: usize) -> Result<()> {
+pub async fn agree(yes: bool, verb: &str, count: usize) -> Result<()> {
     if yes {
         return Ok(());
     }
     let unconfirmed = |next: &str| {
         Err(Error::new("usage.unconfirmed", format!("{count} to {verb}, and nobody agreed; nothing changed"), next))
     };
-    let (stdin, stderr) = (std::io::stdin(), std::io::stderr());
-    if !stdin.is_terminal() || !stderr.is_terminal() {
+    let Some(mut terminal) = Terminal::here().await else {
         return unconfirmed("look at the list and give --yes");
-    }
-    let _ = write!(stderr.lock(), "{verb} {} {count}? [y]es, [n]o: ", if count == 1 { "this" } else { "these" });
-    let mut line = String::new();
-    let read = stdin.lock().read_line(&mut line);
-    match (read, line.trim()) {
-        (Ok(_), "y" | "yes") => Ok(()),
+    };
+    let these = if count == 1 { "this" } else { "these" };
+    match terminal.answer(&format!("{verb} {these} {count}? [y]es, [n]o: ")).await.as_deref() {
+        Some("y" | "yes") => Ok(()),
         _ => unconfirmed("type it again and answer y"),
     }
 }

@@ -240,6 +240,7 @@ pub fn doubts(app: &App, opened: &Opened) -> String {
         let ways = [
             ("--happened", "it happened: never sent again; add its result if the model needs one"),
             ("--retry", "it did not happen: it is sent again"),
+            ("--did-not-happen", "it did not happen: that is its end, nothing is sent"),
             ("--abandon", "nobody can tell: given up, and the model is told so"),
         ];
         let is_over = matches!(opened.checkpoint.phase, Phase::Cancelling { .. } | Phase::Ended { .. });

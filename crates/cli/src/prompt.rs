@@ -75,6 +75,13 @@ impl Terminal {
         Some(Self { wanted, lines, reading: false })
     }
 
+    /// Asks for a line that nothing else can make needless.
+    pub async fn answer(&mut self, prompt: &str) -> Option<String> {
+        self.forget();
+        lodestep::observe::write_stderr(format_args!("{prompt}"));
+        self.line().await
+    }
+
     /// Forgets a line that came when nobody was asked any more.
     fn forget(&mut self) {
         if self.lines.try_recv().is_ok() {

@@ -168,6 +168,29 @@ fn a_cancel_of_the_holder_keeps_the_key_until_somebody_says_what_happened() {
 }
 
 #[test]
+fn a_doubt_of_a_cancelled_run_that_did_not_happen_frees_its_key() {
+    for (word, charges) in [("--did-not-happen", &["second"][..]), ("--abandon", &[])] {
+        let world = World::new();
+        let (first, second) = (agent(&world, "first", "unsafe", SEVEN), agent(&world, "second", "unsafe", SEVEN));
+        assert_eq!(world.lodestep(&["run", &first, "--id", "first", "--crash-at", "charge:intent"]).code, None);
+        run(&world, &first, "first").exits(5);
+        world.lodestep(&["cancel", "first"]).exits(0);
+        run(&world, &second, "second").exits(3);
+        let again = world.lodestep(&["resolve", "first", "1", "--retry"]);
+        assert!(again.code == Some(1) && again.err.contains("it did not happen"), "{again:?}");
+        world.lodestep(&["resolve", "first", "1", word]).exits(0);
+        world.lodestep(&["worker", "--until-idle"]).exits(0);
+        assert_eq!(charged(&world), charges, "{word}");
+        assert_eq!(conflict(&world, "second"), charges.is_empty(), "{word}");
+        let shown = world.json(&["show", "first"]);
+        assert_eq!((&shown["status"], &shown["reasons"]), (&json!("cancelled"), &json!([])), "{word} {shown}");
+        let said = world.lodestep(&["resolve", "first", "1", word]).exits(0);
+        assert!(said.out.starts_with("already given"), "{said:?}");
+        is_sound(&world);
+    }
+}
+
+#[test]
 fn many_runs_and_two_workers_do_it_once() {
     let world = World::new();
     for number in 0..8 {

@@ -122,6 +122,19 @@ fn a_hold_survives_crashes_and_nothing_is_sent_twice_or_lost() {
 }
 
 #[test]
+fn a_run_that_is_parked_under_no_hold_is_named_by_verify() {
+    let world = begun();
+    world.lodestep(&["hold", "tool:pay"]).exits(0);
+    world.lodestep(&["run", &paying(&world), "--id", "one"]).exits(3);
+    world.lodestep(&["verify"]).exits(0);
+    let store = rusqlite::Connection::open(world.path().join("store.db")).expect("opened");
+    store.execute_batch("DELETE FROM parked").expect("altered");
+    drop(store);
+    let found = world.lodestep(&["verify"]).exits(7);
+    assert!(found.out.contains("table head: it is due never, and the journal gives"), "{found:?}");
+}
+
+#[test]
 fn a_worker_elsewhere_learns_of_a_hold_and_of_its_end() {
     let world = begun();
     let pay = json!({ "name": "pay", "arguments": { "cents": 10 } });

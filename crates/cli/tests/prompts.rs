@@ -127,6 +127,21 @@ fn an_answer_at_the_prompt_counts() {
 }
 
 #[test]
+fn a_word_to_many_asks_once_and_takes_only_a_yes() {
+    let world = World::new();
+    let agent = paying(&world, "");
+    world.lodestep(&["run", &agent]).exits(3);
+    for (typed, code, status) in [("no", 2, "waiting"), ("", 2, "waiting"), ("y", 0, "cancelled")] {
+        let mut person = AtTerminal::start(&world, &["cancel", "--status", "waiting"]);
+        person.shows("cancel this 1? [y]es, [n]o: ");
+        person.types(typed);
+        person.ends(Duration::from_secs(20), code);
+        world.lodestep(&["worker", "--until-idle"]).exits(0);
+        assert_eq!(world.json(&["show", &world.run_id()])["status"], status, "{typed}");
+    }
+}
+
+#[test]
 fn a_prompt_ends_when_the_request_is_answered_elsewhere() {
     let world = World::new();
     let agent = paying(&world, "");

@@ -42,6 +42,17 @@ fn a_run_whose_worker_died_is_ready_and_not_running() {
 }
 
 #[test]
+fn a_process_that_was_told_to_crash_names_the_program_as_it_was_typed() {
+    use std::os::unix::process::CommandExt as _;
+
+    let world = World::new();
+    let agent = paying(&world, PAY);
+    let mut command = world.command(&["run", &agent, "--crash-at", "run:checkpoint"]);
+    let crashed = Said::of(command.arg0("lodestep").output().expect("ran"));
+    assert!(crashed.err.contains("go on with `lodestep "), "{crashed:?}");
+}
+
+#[test]
 fn a_run_that_a_worker_holds_is_running() {
     let world = World::new();
     let slow = "[tools.slow]\ndescription = \"Slow.\"\ncommand = [\"sh\", \"-c\", \"echo > begun; while [ ! -e go ]; do sleep 0.05; done\"]\n\

@@ -147,6 +147,7 @@ fn a_persons_word_on_a_doubt_is_what_the_key_keeps() {
         (Became::Happened(b"paid".to_vec()), "done"),
         (Became::Abandoned("nobody knows".to_owned()), "unknown"),
         (Became::SendAgain, "taken again"),
+        (Became::DidNotHappen, "free"),
     ] {
         for cancelled in [false, true] {
             let mut bench = needs(Class::Unsafe);
@@ -174,6 +175,7 @@ fn a_persons_word_on_a_doubt_is_what_the_key_keeps() {
                 [DedupeEnd::Done(_)] => "done",
                 [DedupeEnd::Unknown] => "unknown",
                 [DedupeEnd::Free] if is_open(&bench.checkpoint) => "taken again",
+                [DedupeEnd::Free] => "free",
                 other => panic!("{other:?}"),
             };
             assert_eq!(word, expected, "cancelled: {cancelled}");

@@ -198,6 +198,7 @@ fn meanings(event: Event, it: About) -> Vec<(String, Event)> {
             ("happened", Resolution::Happened(text)),
             ("send again", Resolution::SendAgain),
             ("abandoned", Resolution::Abandoned(text)),
+            ("did not happen", Resolution::DidNotHappen(text)),
         ]
         .into_iter()
         .map(|(meaning, resolution)| {

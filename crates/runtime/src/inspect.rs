@@ -142,7 +142,7 @@ fn outcome_in(event: &Event, ordinal: Ordinal) -> Outcome {
         }
         Event::DoubtResolved(event) if event.ordinal == ordinal => match &event.resolution {
             Resolution::Happened(result) => Outcome::Done(*result),
-            Resolution::Abandoned(_) => Outcome::NotDone,
+            Resolution::Abandoned(_) | Resolution::DidNotHappen(_) => Outcome::NotDone,
             Resolution::SendAgain => Outcome::Other,
         },
         Event::ActionWithdrawn(event) if event.ordinal == ordinal => Outcome::NotDone,

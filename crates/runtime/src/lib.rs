@@ -39,3 +39,8 @@ pub mod worker;
 pub use lodestep_core as core;
 pub use lodestep_store as store;
 pub use runtime::{Runtime, RuntimeBuilder, Start};
+
+/// The Rust of the documents compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/tools.md")]
+struct ToolsPage;

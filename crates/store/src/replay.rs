@@ -4,9 +4,9 @@
 
 use lodestep_core::event::Envelope;
 use lodestep_core::rules::standing::standing;
-use lodestep_core::{Checkpoint, Error, Result, fold};
+use lodestep_core::{Checkpoint, Error, Labels, Result, fold};
 
-use crate::rows::{Head, Rows, Tables};
+use crate::rows::{Head, Rows, Tables, labels_in};
 
 /// A journal, as far as it was folded.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +15,8 @@ pub struct Replay {
     pub checkpoint: Option<Checkpoint>,
     /// The rows beside the journal.
     pub tables: Tables,
+    /// The labels that its first transition gives.
+    pub labels: Labels,
     /// The epoch of the last transition.
     pub epoch: u64,
     /// The epoch of the last transition with an outcome, 0 before there was one.
@@ -33,6 +35,7 @@ impl Replay {
             None => {
                 let (checkpoint, envelope) = fold::fold_first(envelope)?;
                 self.checkpoint = Some(checkpoint);
+                self.labels = labels_in(&envelope.events);
                 envelope
             }
             Some(checkpoint) => fold::fold(checkpoint, envelope)?,

@@ -241,6 +241,12 @@ pub struct Beside {
     pub inbox_read: u64,
     /// The position of the newest cancel.
     pub cancel_at: Option<u64>,
+    /// The labels by which it is found.
+    pub found_by: Labels,
+    /// The id of its lineage's root, of a fork.
+    pub root: Option<String>,
+    /// The numbers of the open holds under which it is parked.
+    pub parked_under: Vec<u64>,
     /// Is its holder, if it has one, a worker that the store knows?
     pub holder_is_known: bool,
     /// Effects and artifacts. Requests are found by their names.

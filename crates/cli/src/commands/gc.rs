@@ -84,7 +84,7 @@ async fn remove_runs(app: &App, runtime: &Runtime, args: &GcArgs, report: &mut R
             bytes(foretold.bytes)
         );
         report.kept.iter().for_each(|lineage| lodestep::note!("kept: {}", app.pasted(&why_kept(lineage))));
-        agree(args.yes, "remove", usize::try_from(foretold.runs).unwrap_or(usize::MAX))?;
+        agree(args.yes, "remove", usize::try_from(foretold.runs).unwrap_or(usize::MAX)).await?;
         for lineage in go {
             let lineage = runtime.remove(lineage).await?;
             match lineage.removal {
@@ -119,7 +119,7 @@ async fn empty_transcripts(runtime: &Runtime, args: &GcArgs, report: &mut Report
             amount.count,
             bytes(amount.bytes)
         );
-        agree(args.yes, "empty", found.len())?;
+        agree(args.yes, "empty", found.len()).await?;
         for row in &found {
             runtime.store().forget_transcripts(&row.run, Mode::Apply).await?;
         }

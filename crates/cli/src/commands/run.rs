@@ -120,7 +120,14 @@ fn crash_at(point: &str) -> Result<u8> {
     let mut command = std::process::Command::new(program);
     command.args(rest).env(fault::CRASH_AT, point);
     #[cfg(unix)]
-    return Err(fault(std::os::unix::process::CommandExt::exec(&mut command)));
+    {
+        use std::os::unix::process::CommandExt as _;
+        // Hints name the program as it was typed, also those of the process that this one becomes.
+        if let Some(typed) = std::env::args_os().next() {
+            command.arg0(typed);
+        }
+        Err(fault(command.exec()))
+    }
     #[cfg(not(unix))]
     return command.status().map_err(fault).map(|status| status.code().unwrap_or(1) as u8);
 }

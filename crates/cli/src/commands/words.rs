@@ -128,6 +128,7 @@ pub async fn resolve(app: &App, args: ResolveArgs) -> Result<u8> {
     let became = match (args.happened, args.abandon) {
         (Some(result), _) => Became::Happened(result.into_bytes()),
         (None, Some(reason)) => Became::Abandoned(reason),
+        (None, None) if args.did_not_happen => Became::DidNotHappen,
         (None, None) => Became::SendAgain,
     };
     let (Some(run), Some(action)) = (args.run, args.action) else {

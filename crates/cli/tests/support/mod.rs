@@ -213,7 +213,12 @@ impl Said {
 
     /// Checks the exit code.
     pub fn exits(self, code: i32) -> Self {
-        assert_eq!(self.code, Some(code), "{self:?}");
+        self.exits_at("", code)
+    }
+
+    /// Checks the exit code of what is written at a place.
+    pub fn exits_at(self, place: &str, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{place} {self:?}");
         self
     }
 }

@@ -300,6 +300,9 @@ pub enum Resolution {
     /// Give it up; the model is told that the outcome stays unknown.
     #[n(2)]
     Abandoned(#[n(0)] ValueRef),
+    /// It did not happen, and is not sent again; the model is told so.
+    #[n(3)]
+    DidNotHappen(#[n(0)] ValueRef),
 }
 
 /// See [`Event::DoubtResolved`](super::Event::DoubtResolved).

@@ -26,7 +26,9 @@ pub fn named_by(event: &Event) -> Vec<ValueRef> {
         Event::AttemptUnknown(event) => vec![event.text],
         Event::LookupInconclusive(event) => vec![event.text],
         Event::DoubtResolved(event) => match &event.resolution {
-            Resolution::Happened(value) | Resolution::Abandoned(value) => vec![*value],
+            Resolution::Happened(value) | Resolution::Abandoned(value) | Resolution::DidNotHappen(value) => {
+                vec![*value]
+            }
             Resolution::SendAgain => Vec::new(),
         },
         Event::ActionDenied(event) => vec![event.text],

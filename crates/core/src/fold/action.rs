@@ -257,6 +257,7 @@ pub(super) fn resolved(checkpoint: &mut Checkpoint, seq: u64, event: &DoubtResol
     match &event.resolution {
         Resolution::Happened(result) => settle(checkpoint, seq, event.ordinal, How::Done, None, *result),
         Resolution::Abandoned(text) => settle(checkpoint, seq, event.ordinal, How::Abandoned, None, *text),
+        Resolution::DidNotHappen(text) => settle(checkpoint, seq, event.ordinal, How::Failed, None, *text),
         Resolution::SendAgain if over => Err("the run is over: nothing is sent any more"),
         Resolution::SendAgain => {
             // A person's word opens a new validity of the key and a new round of attempts.

@@ -80,6 +80,7 @@ fn end_of(draft: &Draft, ordinal: Ordinal) -> DedupeEnd {
         Event::ActionWithdrawn(it) if it.ordinal == ordinal => Some(DedupeEnd::Free),
         Event::DoubtResolved(it) if it.ordinal == ordinal => match it.resolution {
             Resolution::Happened(result) => Some(DedupeEnd::Done(result)),
+            Resolution::DidNotHappen(_) => Some(DedupeEnd::Free),
             _ => Some(DedupeEnd::Unknown),
         },
         _ => None,

@@ -195,6 +195,9 @@ pub enum Became {
     /// Nobody will know: give it up.
     #[n(2)]
     Abandoned(#[n(0)] String),
+    /// It did not happen: that is its end.
+    #[n(3)]
+    DidNotHappen,
 }
 
 /// What a sender is told.
@@ -476,11 +479,12 @@ fn resolve(draft: &mut Draft, by: &str, ordinal: Ordinal, became: &Became) -> Re
             return refused(
                 "run.over",
                 format!("action {ordinal} can't be sent again: the run is cancelled"),
-                "say whether it happened, or give it up",
+                "say that it did not happen, that it happened, or give it up",
             );
         }
         Became::SendAgain => Resolution::SendAgain,
         Became::Abandoned(reason) => Resolution::Abandoned(draft.put(abandoned(reason))),
+        Became::DidNotHappen => Resolution::DidNotHappen(draft.put(DID_NOT_HAPPEN)),
     };
     let event = DoubtResolved { ordinal, by: by.to_owned(), resolution };
     accept(draft, [Event::DoubtResolved(event)])
@@ -490,6 +494,9 @@ fn resolve(draft: &mut Draft, by: &str, ordinal: Ordinal, became: &Became) -> Re
 fn happened(result: &[u8]) -> &[u8] {
     if result.is_empty() { b"done, says a person" } else { result }
 }
+
+/// What the model is told of an action that did not happen.
+const DID_NOT_HAPPEN: &str = "it did not happen, says a person, and was not sent again";
 
 /// What the model is told of an action that was given up.
 fn abandoned(reason: &str) -> String {
@@ -502,6 +509,7 @@ fn is_said_of(settled: &Settled, became: &Became) -> bool {
     match (became, settled.how) {
         (Became::Happened(result), How::Done) => as_said(happened(result)),
         (Became::Abandoned(reason), How::Abandoned) => as_said(abandoned(reason).as_bytes()),
+        (Became::DidNotHappen, How::Failed) => as_said(DID_NOT_HAPPEN.as_bytes()),
         _ => false,
     }
 }

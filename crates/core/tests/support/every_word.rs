@@ -1,12 +1,24 @@
 //! One word of each kind, with fixed fields.
 
+use lodestep_core::definition::QuotaLimits;
 use lodestep_core::quota::Quota;
 use lodestep_core::rules::inbox::{Became, Message, Word};
-use lodestep_core::{Digest, Ordinal};
+use lodestep_core::{Digest, Ordinal, RunId};
 
 /// Every word that can be said to a run, named, in the order of their numbers.
 pub fn all() -> Vec<(&'static str, Message)> {
     let (request, ordinal) = (Digest::of(b"request"), Ordinal(1));
+    let to = RunId::parse("fork").expect("an id");
+    let amounts = QuotaLimits {
+        total_tokens: Some(1),
+        input_tokens: Some(2),
+        output_tokens: Some(3),
+        usd_micro: Some(4),
+        model_calls: Some(5),
+        tool_calls: Some(6),
+        active_time_ms: Some(7),
+        deadline_ms: Some(8),
+    };
     let words = [
         ("approve", Word::Approve { request }),
         ("edit", Word::ApproveEdited { request, arguments: b"{}".to_vec(), same: Some(request), dedupe: None }),
@@ -18,11 +30,14 @@ pub fn all() -> Vec<(&'static str, Message)> {
         ("happened", Word::Resolve { ordinal, became: Became::Happened(b"7".to_vec()) }),
         ("retry", Word::Resolve { ordinal, became: Became::SendAgain }),
         ("abandon", Word::Resolve { ordinal, became: Became::Abandoned("lost".to_owned()) }),
+        ("did not happen", Word::Resolve { ordinal, became: Became::DidNotHappen }),
         ("late outcome", Word::LateOutcome { ordinal, attempt: 2, ok: true, result: b"7".to_vec() }),
         ("pause", Word::Pause { reason: "lunch".to_owned() }),
         ("tell", Word::Tell { text: "Use the second one.".to_owned() }),
         ("signal", Word::Signal { name: "paid".to_owned(), value: b"{\"cents\":5}".to_vec() }),
         ("top-up", Word::TopUp { quota: Quota::Usd, amount: 2_500_000 }),
+        ("reuse", Word::Reuse { request }),
+        ("grant", Word::Grant { to, amounts }),
     ];
     words.into_iter().map(|(name, word)| (name, Message { by: "ann".to_owned(), word })).collect()
 }

@@ -14,6 +14,7 @@ use lodestep_core::definition::{
 use lodestep_core::draft::{Draft, Transition};
 use lodestep_core::effect::{Class, Seen};
 use lodestep_core::event::{Event, Gate, PlannedMilestone, RunStarted};
+use lodestep_core::hold::Held;
 use lodestep_core::rules::decide::{Prior, Question, decide};
 use lodestep_core::rules::dedupe::DedupeKeys;
 use lodestep_core::rules::inbox::{Message, Verdict, Word, judge, read};
@@ -278,9 +279,14 @@ impl Bench {
 
     /// What is owed, with these many hands free.
     pub fn owed_with(&mut self, free: u32) -> Vec<Event> {
+        self.owed_under(free, &Held::default())
+    }
+
+    /// What is owed under these holds.
+    pub fn owed_under(&mut self, free: u32, held: &Held) -> Vec<Event> {
         let (send_by, busy) = (self.send_by(), Default::default());
         let dedupe = self.dedupe.clone();
-        let hands = Hands { free, send_by, busy: &busy, held: &Default::default(), dedupe: &dedupe };
+        let hands = Hands { free, send_by, busy: &busy, held, dedupe: &dedupe };
         self.step(|draft, definition| owed(draft, definition, hands))
     }
 

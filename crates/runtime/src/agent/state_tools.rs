@@ -6,7 +6,7 @@ use lodestep_core::effect::Class;
 use lodestep_core::rules::wait::LONGEST_WAIT_S;
 use serde_json::{Value, json};
 
-use super::tools::{ATTEMPTS, KEY_VALID_FOR_MS, TIMEOUT_MS};
+use super::tools::built_in;
 
 /// The group of the tools that save and search artifacts.
 pub(super) const ARTIFACTS: &str = "artifacts";
@@ -40,21 +40,9 @@ fn tool(
     properties: Value,
 ) -> ToolDefinition {
     let group = if matches!(kind, ToolKind::State { .. }) { STATE } else { ARTIFACTS };
-    ToolDefinition {
-        name: name.to_owned(),
-        group: group.to_owned(),
-        description: description.to_owned(),
-        input: json!({"type": "object", "additionalProperties": false, "required": required, "properties": properties}),
-        class,
-        kind,
-        timeout_ms: TIMEOUT_MS,
-        max_attempts: ATTEMPTS,
-        key_valid_for_ms: KEY_VALID_FOR_MS,
-        settles_after_ms: TIMEOUT_MS,
-        same_by: None,
-        dedupe: None,
-        output: None,
-    }
+    let input =
+        json!({"type": "object", "additionalProperties": false, "required": required, "properties": properties});
+    built_in(name, group, description, input, class, kind)
 }
 
 /// An act on the state is decided with the reply that wants it; a repeat of it leaves the same.

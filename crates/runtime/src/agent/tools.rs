@@ -98,21 +98,22 @@ fn tool(name: &str, item: &Item<'_>, ground: &Ground<'_>, secrets: &mut Vec<Stri
     tools
 }
 
-fn builtin_tools(name: &str, item: &Item<'_>, table: &Table<'_>, ground: &Ground<'_>) -> Vec<ToolDefinition> {
-    let which = item.one_of(&[("documents", "documents"), ("file", "file")]);
-    let root = table.need("root", "root = \"docs\"").and_then(|item| root(&item, ground, which == Some("documents")));
-    let root = root.unwrap_or_default();
-    let made = |function: &str, description: &str, class: Class, input: Value| ToolDefinition {
-        name: format!("{name}_{function}"),
-        group: name.to_owned(),
+/// A tool that is part of the runtime, with what a file leaves out for one of its own.
+pub(super) fn built_in(
+    name: &str,
+    group: &str,
+    description: &str,
+    input: Value,
+    class: Class,
+    kind: ToolKind,
+) -> ToolDefinition {
+    ToolDefinition {
+        name: name.to_owned(),
+        group: group.to_owned(),
         description: description.to_owned(),
         input,
         class,
-        kind: ToolKind::Builtin {
-            builtin: which.unwrap_or_default().to_owned(),
-            function: function.to_owned(),
-            root: Some(root.clone()),
-        },
+        kind,
         timeout_ms: TIMEOUT_MS,
         max_attempts: ATTEMPTS,
         key_valid_for_ms: KEY_VALID_FOR_MS,
@@ -120,6 +121,20 @@ fn builtin_tools(name: &str, item: &Item<'_>, table: &Table<'_>, ground: &Ground
         same_by: None,
         dedupe: None,
         output: None,
+    }
+}
+
+fn builtin_tools(name: &str, item: &Item<'_>, table: &Table<'_>, ground: &Ground<'_>) -> Vec<ToolDefinition> {
+    let which = item.one_of(&[("documents", "documents"), ("file", "file")]);
+    let root = table.need("root", "root = \"docs\"").and_then(|item| root(&item, ground, which == Some("documents")));
+    let root = root.unwrap_or_default();
+    let made = |function: &str, description: &str, class: Class, input: Value| {
+        let kind = ToolKind::Builtin {
+            builtin: which.unwrap_or_default().to_owned(),
+            function: function.to_owned(),
+            root: Some(root.clone()),
+        };
+        built_in(&format!("{name}_{function}"), name, description, input, class, kind)
     };
     let tools = match which {
         Some("documents") => documents(made),

@@ -7,8 +7,7 @@ use lodestep_core::checkpoint::Phase;
 use lodestep_core::event::{Envelope, Event, StopReason, named_by};
 use lodestep_core::rules::inbox::Message;
 use lodestep_core::rules::quarantine::quarantine;
-use lodestep_core::{Digest, Draft, Error, INLINE_VALUE_BYTES, Labels, Result, ValueRef};
-use lodestep_store::rows::labels_in;
+use lodestep_core::{Digest, Draft, Error, INLINE_VALUE_BYTES, Result, ValueRef};
 use lodestep_store::{Adopt, JournalRow, Letter, Replay, RunRef};
 
 use super::{About, FORMAT, Item, Sent, Stored, altered, chained};
@@ -75,7 +74,6 @@ impl Runtime {
 #[derive(Default)]
 struct Arriving {
     replay: Replay,
-    labels: Labels,
     rows: Vec<JournalRow>,
     letters: Vec<Letter>,
     /// Large values that the transitions so far name and that were not read yet.
@@ -117,9 +115,6 @@ impl Arriving {
                 return Err(wrong("a value of it is missing"));
             }
         }
-        if seq == 1 {
-            self.labels = labels_in(&envelope.events);
-        }
         self.known.extend(named.iter().filter(|value| value.len > INLINE_VALUE_BYTES as u64).map(|value| value.digest));
         self.rows.push(JournalRow { seq, envelope: stored.envelope, values, transcript: None });
         Ok(())
@@ -156,7 +151,7 @@ impl Arriving {
             state,
             epoch,
             tables: self.replay.tables,
-            labels: self.labels,
+            labels: self.replay.labels,
             letters: self.letters,
         };
         match adopt.state.phase {

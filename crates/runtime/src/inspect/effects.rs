@@ -143,6 +143,7 @@ fn change_of(event: &Event) -> Option<(Ordinal, Change)> {
                 Resolution::Happened(_) => "done",
                 Resolution::SendAgain => "proposed",
                 Resolution::Abandoned(_) => "given up",
+                Resolution::DidNotHappen(_) => "failed",
             };
             (event.ordinal, Change { state, by: Some(KnownBy::Person), outcome: None })
         }

@@ -84,6 +84,7 @@ fn says(event: &Event, ordinal: Ordinal, seq: u64) -> Option<Became> {
         Event::DoubtResolved(event) if event.ordinal == ordinal => match &event.resolution {
             Resolution::Happened(result) => Some(Became::Done(*result, seq)),
             Resolution::Abandoned(_) => Some(Became::Unknown),
+            Resolution::DidNotHappen(_) => Some(Became::NotDone),
             Resolution::SendAgain => None,
         },
         Event::ActionWithdrawn(event) if event.ordinal == ordinal => Some(Became::NotDone),

@@ -186,7 +186,13 @@ pub fn over(store: Arc<dyn Store>, clock: Arc<dyn Clock>, functions: Functions, 
 
 /// Starts a run of the agent.
 pub async fn start(runtime: &Runtime, definition: Definition) -> Arc<RunKey> {
-    let start = Start { definition, inputs: json!({}), id: None, labels: Default::default(), join_unfinished: false };
+    let start = Start {
+        definition,
+        inputs: json!({}),
+        id: None,
+        labels: [("team".to_owned(), "news".to_owned())].into(),
+        join_unfinished: false,
+    };
     match runtime.start(start).await.expect("started") {
         Started::New(run) => run.key,
         other => panic!("{other:?}"),

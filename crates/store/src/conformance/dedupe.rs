@@ -14,7 +14,7 @@ use crate::replay::Replay;
 use crate::rows::{KeyFate, Tables};
 use crate::store::{Store, Want};
 
-const KEY: &str = "invoice-7 \u{0} é";
+pub(super) const KEY: &str = "invoice-7 \u{0} é";
 const PAID: &[u8] = b"paid 7";
 const FIRST: Ordinal = Ordinal(1);
 

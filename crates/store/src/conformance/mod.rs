@@ -4,10 +4,11 @@
 //! case fails with a sentence; it uses no test framework, so that it can run in any.
 //!
 //! - `script`: small valid runs.
-//! - `start`, `commit`, `tables`, `beside`, `dedupe`, `lease`, `death`, `inbox`, `verdict`, `words`, `value`, `listing`,
-//!   `garbage`, `hold`, `hint`:
+//! - `start`, `commit`, `tables`, `beside`, `dedupe`, `lineage`, `adopt`, `lease`, `death`, `inbox`, `verdict`, `words`,
+//!   `value`, `listing`, `garbage`, `hold`, `hint`:
 //!   the cases.
 
+mod adopt;
 mod beside;
 mod commit;
 mod death;
@@ -17,6 +18,7 @@ mod hint;
 mod hold;
 mod inbox;
 mod lease;
+mod lineage;
 mod listing;
 mod script;
 mod start;
@@ -168,6 +170,12 @@ pub fn cases() -> Vec<Case> {
             a_dedupe_key_is_one_run_s,
             who_waits_for_a_key_is_due_when_it_is_free,
             who_waits_for_a_key_is_due_when_its_effect_is_known;
+        lineage:
+            a_lineage_is_its_root_and_every_fork_that_goes_back_to_it,
+            equal_effects_of_the_other_runs_of_a_lineage_are_found;
+        adopt:
+            an_adopted_run_is_as_it_was,
+            a_run_that_can_not_be_adopted_leaves_nothing;
         beside:
             what_stands_beside_is_what_a_replay_gives,
             a_run_that_cannot_be_read_is_nobody_s_until_it_is_released;

@@ -23,6 +23,11 @@ pub(super) struct Holds {
 }
 
 impl State {
+    /// The open holds under which a run is parked.
+    pub(super) fn parked_under(&self, number: i64) -> Vec<u64> {
+        self.holds.parked.iter().filter(|(_, run)| *run == number).map(|(hold, _)| *hold).collect()
+    }
+
     pub(super) fn holds_version(&self) -> u64 {
         self.holds.newest + self.holds.ended
     }

@@ -89,6 +89,9 @@ impl State {
                 .rev()
                 .find(|letter| letter.message.holds_intents())
                 .map(|letter| letter.position),
+            found_by: run.row.labels.clone(),
+            root: run.root.as_ref().map(ToString::to_string),
+            parked_under: self.parked_under(run.row.run.number),
             holder_is_known: run.row.holder.as_ref().is_none_or(|holder| self.workers.contains_key(holder)),
             tables: Tables { requests: Vec::new(), ..run.tables.clone() },
             letters: letters.collect(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use lodestep_core::Timestamp;
+use lodestep_core::rules::inbox::Message;
 use lodestep_core::rules::standing::standing;
 use rusqlite::{Connection, params};
 
@@ -19,13 +20,23 @@ use super::value::ValueFiles;
 use crate::refusals;
 use crate::store::{Adopt, RunRef};
 
+/// The number of no run: SQLite counts rows from 1.
+const NOBODY: i64 = 0;
+
 /// Takes it in. A run that was removed here may come back so: its journal says what it did.
 pub(super) fn adopt(db: &Connection, adopt: &Adopt, files: &ValueFiles, now: Timestamp) -> Done<RunRef> {
     let key = adopt.state.key();
     if find_run(db, &key)?.is_some() {
         return Err(refusals::is_here(&key).into());
     }
+    // What is refused has changed nothing: all that could be refused is judged first.
     files_are_there(files, &adopt.large_values()?, &key)?;
+    let key = Arc::new(key);
+    let keys = adopt.tables.key_changes();
+    if let Some(taken) = dedupe::taken_by_another(db, &RunRef { key: Arc::clone(&key), number: NOBODY }, &keys)? {
+        return Err(taken.into());
+    }
+    let letters: Vec<Message> = adopt.letters.iter().map(|letter| letter.message.clone()).collect::<Result<_, _>>()?;
     let state = &adopt.state;
     let (number, id) = (next_number(db)?, key.run.as_str());
     db.prepare_cached(
@@ -44,7 +55,7 @@ pub(super) fn adopt(db: &Connection, adopt: &Adopt, files: &ValueFiles, now: Tim
         label::to_text(&adopt.labels),
         state.lineage.last().map(|root| root.run.as_str()),
     ])?;
-    let run = RunRef { key: Arc::new(key), number };
+    let run = RunRef { key: Arc::clone(&key), number };
     label::insert(db, &run, &adopt.labels)?;
     insert_head(db, adopt, &run)?;
     for row in &adopt.rows {
@@ -58,9 +69,8 @@ pub(super) fn adopt(db: &Connection, adopt: &Adopt, files: &ValueFiles, now: Tim
     }
     insert_tables(db, adopt, &run)?;
     snapshot::insert(db, run.number, signed(state.seq), &Snapshot::of(state))?;
-    for letter in &adopt.letters {
-        let (id, message) = (letter.id.clone(), letter.message.clone()?);
-        let body = message.to_bytes();
+    for (letter, message) in adopt.letters.iter().zip(letters) {
+        let (id, body) = (letter.id.clone(), message.to_bytes());
         let outgoing = Outgoing { run: run.key.as_ref().clone(), id, message, body };
         outgoing.insert(db, run.number, letter.position, now)?;
     }
@@ -90,11 +100,7 @@ fn insert_head(db: &Connection, adopt: &Adopt, run: &RunRef) -> Done<()> {
 }
 
 fn insert_tables(db: &Connection, adopt: &Adopt, run: &RunRef) -> Done<()> {
-    let keys = adopt.tables.key_changes();
-    if let Some(taken) = dedupe::taken_by_another(db, run, &keys)? {
-        return Err(taken.into());
-    }
-    dedupe::change(db, run, &keys)?;
+    dedupe::change(db, run, &adopt.tables.key_changes())?;
     for effect in &adopt.tables.effects {
         db.prepare_cached("INSERT OR IGNORE INTO effect (run, same, ordinal, seq) VALUES (?, ?, ?, ?)")?
             .execute(params![run.number, effect.same.as_bytes(), effect.ordinal.0, signed(effect.seq)])?;

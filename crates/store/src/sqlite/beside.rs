@@ -4,11 +4,11 @@ use lodestep_core::rules::standing::Status;
 use lodestep_core::{RunId, RunKey};
 use rusqlite::{Connection, Row, params};
 
-use super::dedupe;
 use super::failure::Done;
 use super::inbox::letters;
 use super::load::{artifacts, effects};
 use super::row::{from_end, run_columns, run_row, unsigned};
+use super::{dedupe, hold, label};
 use crate::refusals;
 use crate::rows::Tables;
 use crate::store::{Audit, Beside, RunRef};
@@ -19,7 +19,7 @@ pub(super) fn beside(db: &Connection, run: &RunRef) -> Done<Beside> {
         "SELECT ",
         run_columns!(),
         ", run.id_from_end, head.namespace, head.inbox_read, head.cancel_at,
-             head.holder IS NULL OR EXISTS (SELECT 1 FROM worker WHERE worker.id = head.holder)
+             head.holder IS NULL OR EXISTS (SELECT 1 FROM worker WHERE worker.id = head.holder), run.root
          FROM run JOIN head ON head.run = run.number WHERE run.number = ?"
     ))?;
     let mut rows = statement.query([run.number])?;
@@ -30,6 +30,9 @@ pub(super) fn beside(db: &Connection, run: &RunRef) -> Done<Beside> {
         listed_in: row.get(22)?,
         inbox_read: unsigned(row, 23)?,
         cancel_at: row.get::<_, Option<i64>>(24)?.map(i64::unsigned_abs),
+        found_by: label::of_run(db, run)?,
+        root: row.get(26)?,
+        parked_under: hold::parked_under(db, run)?,
         holder_is_known: row.get(25)?,
         tables: Tables {
             effects: effects(db, run, None)?,
@@ -53,14 +56,33 @@ pub(super) fn audit(db: &Connection) -> Done<Audit> {
     while let Some(row) = rows.next()? {
         audit_run(&mut audit, row)?;
     }
-    for table in
-        ["head", "journal", "snapshot", "message", "request", "effect", "artifact", "label", "dedupe", "dedupe_wait"]
-    {
+    for table in [
+        "head",
+        "journal",
+        "snapshot",
+        "message",
+        "request",
+        "effect",
+        "artifact",
+        "label",
+        "parked",
+        "dedupe",
+        "dedupe_wait",
+    ] {
         let orphans = format!("SELECT DISTINCT run FROM {table} WHERE run NOT IN (SELECT number FROM run)");
         let mut statement = db.prepare(&orphans)?;
         for number in statement.query_map([], |row| row.get::<_, i64>(0))? {
             audit.strays.push(format!("table {table}: a row belongs to run number {}, and there is none", number?));
         }
+    }
+    let mut statement = db.prepare("SELECT run, hold FROM parked WHERE hold NOT IN (SELECT n FROM hold)")?;
+    for row in statement.query_map([], |row| <(i64, i64)>::try_from(row))? {
+        let (run, number) = row?;
+        audit.strays.push(format!("table parked: run number {run} is parked under hold {number}, and there is none"));
+    }
+    let named = "SELECT count(*) = 1 AND sum(length(name) = 32 AND name NOT GLOB '*[^0-9a-f]*') = 1 FROM store";
+    if !db.query_row(named, [], |row| row.get::<_, Option<bool>>(0))?.unwrap_or_default() {
+        audit.strays.push("table store: it is not one row with a name of 32 hexadecimal digits".to_owned());
     }
     let mut statement = db.prepare("SELECT run, namespace FROM request WHERE is_open NOT IN (0, 1)")?;
     for row in statement.query_map(params![], |row| <(i64, String)>::try_from(row))? {

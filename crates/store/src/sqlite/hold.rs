@@ -10,7 +10,7 @@ use super::failure::Done;
 use super::row::{signed, time, unsigned};
 use crate::refusals;
 use crate::rows::why;
-use crate::store::{Claim, DispatchHolds, Holding};
+use crate::store::{Claim, DispatchHolds, Holding, RunRef};
 
 const COLUMNS: &str = "SELECT n, target, said_by, reason, since FROM hold WHERE ended_at IS NULL";
 
@@ -75,6 +75,15 @@ pub(super) fn end(db: &Connection, target: &Target, by: &str, now: Timestamp) ->
     .execute(params![now.as_micros(), number])?;
     db.prepare_cached("DELETE FROM parked WHERE hold = ?")?.execute([number])?;
     Ok((Some(ended), version(db)?))
+}
+
+/// The open holds under which a run is parked.
+pub(super) fn parked_under(db: &Connection, run: &RunRef) -> Done<Vec<u64>> {
+    let mut statement = db.prepare_cached(
+        "SELECT hold.n FROM parked JOIN hold ON hold.n = parked.hold WHERE parked.run = ? AND hold.ended_at IS NULL",
+    )?;
+    let rows = statement.query_map([run.number], |row| unsigned(row, 0))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Gives a claim back under holds.

@@ -17,6 +17,13 @@ pub(super) fn from_text(text: &str) -> Labels {
     lines.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
+/// The labels by which a run is found.
+pub(super) fn of_run(db: &Connection, run: &RunRef) -> Done<Labels> {
+    let mut statement = db.prepare_cached("SELECT name, value FROM label WHERE run = ?")?;
+    let rows = statement.query_map([run.number], |row| <(String, String)>::try_from(row))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
 /// Makes a run findable by its labels.
 pub(super) fn insert(db: &Connection, run: &RunRef, labels: &Labels) -> Done<()> {
     for (name, value) in labels {

@@ -7,7 +7,7 @@
 use std::fmt::Display;
 
 use lodestep_core::rules::standing::standing;
-use lodestep_core::{Result, Timestamp};
+use lodestep_core::{Labels, Result, Timestamp};
 use lodestep_store::rows::{Asked, Tables};
 use lodestep_store::{ArtifactRow, Beside, EffectRow, Hold, Replay, RunRef, Store};
 
@@ -64,6 +64,13 @@ impl Findings {
         self.equal("table run", "the definition", &row.definition, &state.definition.digest);
         self.equal("table run", "the inputs", &row.inputs, &state.inputs.digest);
         self.equal("table run", "the start", &row.started_at, &state.started_at);
+        let root = state.lineage.last().map(|root| root.run.to_string());
+        let or_none = |root: &Option<String>| root.clone().unwrap_or_else(|| "none".to_owned());
+        self.equal("table run", "the root", &or_none(&beside.root), &or_none(&root));
+        let listed = |labels: &Labels| format!("{labels:?}");
+        self.equal("table run", "the labels", &listed(&row.labels), &listed(&replay.labels));
+        self.rows += beside.found_by.len() as u64;
+        self.equal("table label", "the labels", &listed(&beside.found_by), &listed(&replay.labels));
     }
 
     fn compare_head(&mut self, replay: &Replay, beside: &Beside) {
@@ -112,7 +119,8 @@ impl Findings {
         let latest = if at_once { Some(soon) } else { standing(state).due.map(|due| due.max(soon)) };
         let fits = match (row.due, latest) {
             (Some(due), Some(latest)) => due <= latest,
-            (None, Some(_)) => row.hold == Some(Hold::Parked),
+            // The end of one of its holds makes it due, and nothing else does.
+            (None, Some(_)) => row.hold == Some(Hold::Parked) && !beside.parked_under.is_empty(),
             // A worker that has gone may have left it due for a look.
             (Some(due), None) => due <= soon,
             (None, None) => true,
