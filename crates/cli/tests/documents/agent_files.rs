@@ -10,6 +10,9 @@ use super::scenes::Scene;
 const LEAST: &str =
     "format = 1\n[agent]\nname = \"a\"\nobjective = \"o\"\ninstructions = \"i\"\n[model]\nprovider = \"offline\"\n";
 
+/// The tables of the wiring beside a store. An agent file has some of them, and others too.
+const WIRING: [&str; 3] = ["notify", "env", "agents"];
+
 /// Reads a block as what it is.
 ///
 /// # Panics
@@ -17,7 +20,7 @@ const LEAST: &str =
 /// When it is refused.
 pub fn check(block: &Block, scene: &Scene) {
     let table: Table = block.text.parse().unwrap_or_else(|error| panic!("{}: {error}", block.place));
-    if table.contains_key("notify") {
+    if !table.is_empty() && table.keys().all(|key| WIRING.contains(&key.as_str())) {
         return check_wiring(block, scene);
     }
     let text = if table.contains_key("agent") {
