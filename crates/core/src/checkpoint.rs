@@ -368,6 +368,9 @@ pub struct Action {
     /// An equal effect of another run of the lineage, which a person was shown.
     #[n(21)]
     pub elsewhere: Option<SeenElsewhere>,
+    /// No attempt of it begins from then on.
+    #[n(25)]
+    pub deadline: Option<Timestamp>,
 }
 
 /// What an action waits for.

@@ -33,6 +33,9 @@ pub struct Definition {
     pub tools: Vec<ToolDefinition>,
     /// Rules in order; the first that matches decides.
     pub policy: Vec<Rule>,
+    /// What becomes of questions that nobody answers.
+    #[serde(default, skip_serializing_if = "Questions::is_plain")]
+    pub questions: Questions,
     /// What the run may spend.
     pub quota: QuotaLimits,
     /// The plan's fixed part, which the model can't remove.
@@ -145,6 +148,9 @@ pub struct ToolDefinition {
     /// The JSON Schema of its result; anything fits when `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
+    /// How long after its proposal an action may be sent, first or again, in milliseconds; waiting counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<u64>,
 }
 
 impl ToolDefinition {
@@ -248,6 +254,29 @@ pub struct Rule {
     /// What its expiry does.
     #[serde(default)]
     pub on_expiry: OnExpiry,
+    /// How often people are reminded of a request that is open, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remind_ms: Option<u64>,
+}
+
+/// How long the model's questions stay open, and how often people are reminded of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Questions {
+    /// How long, in milliseconds; for ever when `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_ms: Option<u64>,
+    /// What the expiry does.
+    #[serde(default)]
+    pub on_expiry: OnExpiry,
+    /// How often, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remind_ms: Option<u64>,
+}
+
+impl Questions {
+    fn is_plain(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// What a rule decides.

@@ -1,6 +1,6 @@
 //! Who decides whether an action may be done: rules in order, then the class table.
 
-use crate::definition::{Decide, Definition, OnExpiry, Rule, ToolDefinition, ToolKind};
+use crate::definition::{Decide, Definition, OnExpiry, Questions, Rule, StateAct, ToolDefinition, ToolKind};
 use crate::effect::Class;
 
 /// What the policy says about one tool.
@@ -12,18 +12,29 @@ pub struct Verdict {
     pub expires_ms: Option<u64>,
     /// What its expiry does.
     pub on_expiry: OnExpiry,
+    /// How often people are reminded of it, in milliseconds.
+    pub remind_ms: Option<u64>,
 }
 
 /// The first rule that matches decides; without one, the class does. State acts are no tools of the world and pass.
 pub fn judge(definition: &Definition, tool: &ToolDefinition) -> Verdict {
-    let plain = |decide| Verdict { decide, expires_ms: None, on_expiry: OnExpiry::Deny };
+    let plain = |decide| Verdict { decide, expires_ms: None, on_expiry: OnExpiry::Deny, remind_ms: None };
+    if let (ToolKind::State { act: StateAct::Ask }, questions) = (&tool.kind, definition.questions) {
+        let Questions { expires_ms, on_expiry, remind_ms } = questions;
+        return Verdict { decide: Decide::Allow, expires_ms, on_expiry, remind_ms };
+    }
     if is_own_state(&tool.kind) {
         return plain(Decide::Allow);
     }
     let rule = definition.policy.iter().find(|rule| applies(rule, tool));
     rule.map_or_else(
         || plain(without_a_rule(tool.class)),
-        |rule| Verdict { decide: rule.decide, expires_ms: rule.expires_ms, on_expiry: rule.on_expiry },
+        |rule| Verdict {
+            decide: rule.decide,
+            expires_ms: rule.expires_ms,
+            on_expiry: rule.on_expiry,
+            remind_ms: rule.remind_ms,
+        },
     )
 }
 

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use every_event::About;
 use lodestep_core::checkpoint::{ActionState, Checkpoint, Phase};
-use lodestep_core::definition::{Decide, Definition, QuotaLimits, Rule};
+use lodestep_core::definition::{Decide, Definition, QuotaLimits, Rule, ToolKind};
 use lodestep_core::effect::{Class, Seen};
 use lodestep_core::event::{
     ActionFinished, ArtifactSaved, AttemptUnknown, DedupeTaken, DoubtResolved, Event, Gate, LookupInconclusive,
@@ -24,11 +24,18 @@ use lodestep_core::{Digest, Ordinal, RunId, ValueRef};
 use serde_json::{Value, json};
 use support::{Bench, call, free, rule};
 
+/// A second later the deadlines of its actions have passed.
 fn bench() -> Bench {
-    let mut bench = Bench::new(Definition { quota: no_limits(), ..free() });
+    let mut bench = Bench::new(with_deadlines(Definition { quota: no_limits(), ..free() }));
     let saved = ArtifactSaved { name: "a".to_owned(), version: 1, content: ValueRef::of(b"a") };
     bench.push(Event::ArtifactSaved(saved)).expect("a first version");
     bench
+}
+
+fn with_deadlines(mut definition: Definition) -> Definition {
+    let of_the_world = definition.tools.iter_mut().filter(|tool| matches!(tool.kind, ToolKind::Function));
+    of_the_world.for_each(|tool| tool.deadline_ms = Some(1_000));
+    definition
 }
 
 fn with(tool: &str) -> Bench {
@@ -95,8 +102,8 @@ fn action_states() -> Vec<(&'static str, Bench, u32)> {
     let mut approved = asked.clone();
     let request = approved.request(1);
     approved.say("ann", Word::Approve { request });
-    approved.wait_ms(1_000);
-    let mut short = Bench::new(Definition { quota: QuotaLimits { tool_calls: Some(0), ..no_limits() }, ..free() });
+    let quota = QuotaLimits { tool_calls: Some(0), ..no_limits() };
+    let mut short = Bench::new(with_deadlines(Definition { quota, ..free() }));
     short.calls(vec![call("unsafe", &json!({}))]);
     let mut same = bench();
     same.calls(vec![call("unsafe", &json!({})), call("unsafe", &json!({}))]);
@@ -105,7 +112,7 @@ fn action_states() -> Vec<(&'static str, Bench, u32)> {
     let mut settled = bench();
     settled.calls(vec![call("read", &json!({})), call("read", &json!({"x": 1}))]);
     settled.seen(1, Seen::Done);
-    vec![
+    let states = vec![
         ("gated_approval", asked, 1),
         ("gated_answer", with("ask"), 1),
         ("gated_same", same, 2),
@@ -125,7 +132,13 @@ fn action_states() -> Vec<(&'static str, Bench, u32)> {
         ("held", held(), 1),
         ("held", with_its_key(held()), 1),
         ("settled", settled, 1),
-    ]
+    ];
+    states.into_iter().map(|(state, bench, ordinal)| (state, a_second_later(bench), ordinal)).collect()
+}
+
+fn a_second_later(mut bench: Bench) -> Bench {
+    bench.wait_ms(1_000);
+    bench
 }
 
 /// Every state of a run, reached by real events.
@@ -145,7 +158,7 @@ fn run_states() -> Vec<(&'static str, Bench)> {
     over.owed();
     let mut over_in_doubt = cancel(unknown(Class::Unsafe));
     over_in_doubt.owed();
-    vec![
+    let states = vec![
         ("idle", bench()),
         ("asking", asking.clone()),
         ("deciding", with("unsafe")),
@@ -155,7 +168,8 @@ fn run_states() -> Vec<(&'static str, Bench)> {
         ("cancelling", cancel(with("unsafe"))),
         ("ended", over),
         ("ended_in_doubt", over_in_doubt),
-    ]
+    ];
+    states.into_iter().map(|(state, bench)| (state, a_second_later(bench))).collect()
 }
 
 /// The events of a state: all of them, those with several meanings once for each.

@@ -109,6 +109,7 @@ impl Rows {
                 }
             }
             Event::ActionWithdrawn(event) => self.keys.push(KeyChange::GoesOn(event.ordinal)),
+            Event::DeadlinePassed(event) => self.keys.push(KeyChange::GoesOn(event.ordinal)),
             Event::RunEnded(ended) if ended.ending != Ending::Cancelled => self.yields_to_cancel = true,
             _ => {}
         }
@@ -280,6 +281,7 @@ fn closes(events: &[Event], ordinal: Ordinal) -> bool {
         Event::ActionDenied(event) => event.ordinal == ordinal,
         Event::QuestionAnswered(event) => event.ordinal == ordinal,
         Event::ActionWithdrawn(event) => event.ordinal == ordinal,
+        Event::DeadlinePassed(event) => event.ordinal == ordinal,
         // A person took an equal effect's outcome in the place of an approval.
         Event::ActionFinished(event) => event.by == SettledBy::SameEffect && event.ordinal == ordinal,
         _ => false,

@@ -5,7 +5,8 @@ use serde::Serialize;
 
 use super::{Action, ActionState};
 use crate::digest::Digest;
-use crate::event::ErrorKind;
+use crate::effect::Class;
+use crate::event::{ErrorKind, Gate};
 use crate::ids::{Ordinal, RunId};
 use crate::time::Timestamp;
 use crate::value::Stored;
@@ -73,6 +74,9 @@ pub enum Closing {
     /// The outcome of an equal effect of the lineage was taken for it.
     #[n(6)]
     Reused,
+    /// Its action's deadline passed.
+    #[n(7)]
+    Deadline,
 }
 
 /// The last settled action and how often it came in a row.
@@ -139,6 +143,28 @@ impl Action {
     pub fn is_unsent(&self) -> bool {
         !self.maybe_sent
             && matches!(self.state, ActionState::Gated { .. } | ActionState::Ready { .. } | ActionState::Held { .. })
+    }
+
+    /// Would it be sent again under its key, of which an attempt may have done something?
+    pub fn is_a_resend(&self) -> bool {
+        self.class == Class::Keyed && self.maybe_sent && matches!(self.state, ActionState::Ready { .. })
+    }
+
+    /// Does its deadline, once it passes, settle it as it stands? Then nothing of it is out there: it was never sent, or
+    /// its last attempt is known to have done nothing; a repeatable action may have been begun.
+    pub fn fails_at_its_deadline(&self) -> bool {
+        match &self.state {
+            ActionState::Gated { gate: Gate::Approval(_) | Gate::Quota } | ActionState::Held { .. } => true,
+            ActionState::Ready { .. } => !self.is_a_resend(),
+            // The others are no actions of the world, or end with another one.
+            ActionState::Gated { .. } => false,
+            ActionState::Open { .. } | ActionState::LookUp { .. } | ActionState::Doubt { .. } => false,
+        }
+    }
+
+    /// When its deadline moves it as it stands: to its end, or, what may have done something, to a person.
+    pub fn ends_at(&self) -> Option<Timestamp> {
+        self.deadline.filter(|_| self.fails_at_its_deadline() || self.is_a_resend())
     }
 }
 

@@ -67,6 +67,12 @@ pub struct Request {
     /// How long it stays open once it is asked, in milliseconds.
     #[n(3)]
     pub window_ms: Option<u64>,
+    /// Since when it is asked; a run that is resumed asks anew what has expired.
+    #[n(4)]
+    pub asked_at: Timestamp,
+    /// How often people are reminded of it while it is open, in milliseconds.
+    #[n(5)]
+    pub remind_ms: Option<u64>,
 }
 
 /// See [`Event::ActionProposed`](super::Event::ActionProposed).
@@ -120,6 +126,9 @@ pub struct ActionProposed {
     /// An equal effect of another run of the lineage; a person is asked what it means for this one.
     #[n(14)]
     pub elsewhere: Option<Elsewhere>,
+    /// No attempt of it begins from then on.
+    #[n(16)]
+    pub deadline: Option<Timestamp>,
 }
 
 /// Why a call of a reply was refused.
@@ -224,6 +233,9 @@ pub enum SettledBy {
     /// Another run's action has the same dedupe key; this follows from what became of it.
     #[n(7)]
     OtherRun,
+    /// Its deadline passed, and nothing of it is out there.
+    #[n(8)]
+    Deadline,
 }
 
 /// See [`Event::AttemptNotSent`](super::Event::AttemptNotSent).
@@ -424,4 +436,15 @@ pub struct TimerFired {
     /// What the model is told.
     #[n(1)]
     pub result: ValueRef,
+}
+
+/// See [`Event::DeadlinePassed`](super::Event::DeadlinePassed).
+#[derive(Clone, Debug, PartialEq, Encode, Decode, serde::Serialize)]
+pub struct DeadlinePassed {
+    /// The action.
+    #[n(0)]
+    pub ordinal: Ordinal,
+    /// What the model is told.
+    #[n(1)]
+    pub text: ValueRef,
 }

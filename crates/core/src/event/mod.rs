@@ -220,6 +220,9 @@ pub enum Event {
     /// A part of what the run may spend was given to a fork of it.
     #[n(41)]
     QuotaGiven(#[n(0)] QuotaGiven),
+    /// An action's deadline passed before it was sent, or sent again: it has failed, and nothing of it is out there.
+    #[n(46)]
+    DeadlinePassed(#[n(0)] DeadlinePassed),
 }
 
 impl Event {
@@ -269,6 +272,7 @@ impl Event {
             Self::ActionHeld(_) => "ActionHeld",
             Self::RunForked(_) => "RunForked",
             Self::QuotaGiven(_) => "QuotaGiven",
+            Self::DeadlinePassed(_) => "DeadlinePassed",
         }
     }
 }

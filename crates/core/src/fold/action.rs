@@ -8,9 +8,9 @@ use crate::checkpoint::{
 use crate::digest::Digest;
 use crate::event::{
     ActionApproved, ActionDenied, ActionFinished, ActionProposed, ActionRefused, ActionWithdrawn, ApprovalLapsed,
-    AttemptNotSent, AttemptStarted, AttemptUnknown, CheckStarted, DeniedBy, DoubtResolved, ErrorKind, Evidence, Gate,
-    LookupInconclusive, QuestionAnswered, QuotaGranted, RefusalKind, Resolution, SettledBy, SignalTaken, TimerFired,
-    UnknownNext,
+    AttemptNotSent, AttemptStarted, AttemptUnknown, CheckStarted, DeadlinePassed, DeniedBy, DoubtResolved, ErrorKind,
+    Evidence, Gate, LookupInconclusive, QuestionAnswered, QuotaGranted, RefusalKind, Resolution, SettledBy,
+    SignalTaken, TimerFired, UnknownNext,
 };
 use crate::fold::state::log_error;
 use crate::ids::Ordinal;
@@ -57,6 +57,7 @@ pub(super) fn proposed(checkpoint: &mut Checkpoint, seq: u64, event: &ActionProp
             ordinal: found.ordinal,
             result: found.result.map(|result| Stored::at(result, seq)),
         }),
+        deadline: event.deadline,
     };
     checkpoint.pending.insert(event.ordinal, action);
     Ok(())
@@ -128,7 +129,9 @@ pub(super) fn finished(checkpoint: &mut Checkpoint, seq: u64, event: &ActionFini
         (_, SettledBy::OtherRun) => false,
         (ActionState::Ready { .. }, SettledBy::SameEffect | SettledBy::Core) => action.attempts == 0,
         // What may have been sent is settled by what is known of it, by nothing else.
-        (_, SettledBy::SameEffect | SettledBy::Core | SettledBy::Signal | SettledBy::Timer) => false,
+        (_, SettledBy::SameEffect | SettledBy::Core | SettledBy::Signal | SettledBy::Timer | SettledBy::Deadline) => {
+            false
+        }
         (ActionState::Ready { .. } | ActionState::Held { .. }, _) => {
             action.class.is_repeatable() || action.attempts > 0
         }
@@ -260,9 +263,10 @@ pub(super) fn resolved(checkpoint: &mut Checkpoint, seq: u64, event: &DoubtResol
         Resolution::DidNotHappen(text) => settle(checkpoint, seq, event.ordinal, How::Failed, None, *text),
         Resolution::SendAgain if over => Err("the run is over: nothing is sent any more"),
         Resolution::SendAgain => {
-            // A person's word opens a new validity of the key and a new round of attempts.
+            // A person's word opens a new validity of the key and a new round of attempts, and lifts the deadline.
             action.first_sent = None;
             action.maybe_sent = false;
+            action.deadline = None;
             action.max_attempts = action.max_attempts.saturating_add(action.attempts);
             action.state = ActionState::Ready { not_before: now };
             Ok(())
@@ -341,6 +345,25 @@ pub(super) fn timer_fired(checkpoint: &mut Checkpoint, seq: u64, event: &TimerFi
         return Err("its time has not come");
     }
     waited(checkpoint, event.ordinal, how, SettledBy::Timer, Stored::at(event.result, seq))
+}
+
+/// Nothing of it was sent, or what was sent is known to have done nothing; a repeatable action may have been begun.
+pub(super) fn deadline_passed(checkpoint: &mut Checkpoint, seq: u64, event: &DeadlinePassed) -> Checked {
+    let now = checkpoint.at;
+    let action = pending(checkpoint, event.ordinal)?;
+    if action.deadline.is_none_or(|deadline| deadline > now) {
+        return Err("its deadline has not passed");
+    }
+    if !action.fails_at_its_deadline() {
+        return Err("an attempt of it is under way, or may have done something");
+    }
+    if let ActionState::Gated { gate: Gate::Approval(request) } = &action.state {
+        let name = request.name;
+        close(checkpoint, name, event.ordinal, Closing::Deadline, None, Digest::default());
+    }
+    settle(checkpoint, seq, event.ordinal, How::Failed, Some(SettledBy::Deadline), event.text)?;
+    log_error(checkpoint, seq, ErrorKind::Tool, Some(event.ordinal), event.text);
+    Ok(())
 }
 
 /// A wait is over. With a wait between them, equal actions are no loop.

@@ -154,6 +154,7 @@ pub(crate) fn apply(checkpoint: &mut Checkpoint, seq: u64, epoch: u64, event: &E
         Event::QuotaGranted(e) => action::granted(checkpoint, e),
         Event::ApprovalLapsed(e) => action::lapsed(checkpoint, e),
         Event::QuotaGiven(e) => run::quota_given(checkpoint, e),
+        Event::DeadlinePassed(e) => action::deadline_passed(checkpoint, seq, e),
     };
     checked.map_err(|why| illegal(checkpoint, name, why))
 }

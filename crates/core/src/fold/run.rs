@@ -125,6 +125,7 @@ pub(super) fn resumed(checkpoint: &mut Checkpoint, _event: &RunResumed) -> Check
             && request.expires_at.is_some_and(|expires_at| expires_at <= now)
         {
             request.expires_at = request.window_ms.map(|window_ms| now.plus_ms(window_ms));
+            request.asked_at = now;
         }
     }
     Ok(())

@@ -321,6 +321,7 @@ fn propose(draft: &mut Draft, question: &Question<'_>, call: &Call, sound: Sound
         counted,
         dedupe: sound.dedupe.clone(),
         elsewhere,
+        deadline: tool.deadline_ms.map(|ms| draft.now().plus_ms(ms)),
     }))?;
     if let Known::Done(result) = known {
         return draft.push(Event::ActionFinished(ActionFinished {
@@ -382,5 +383,7 @@ fn request(verdict: Verdict, name: Digest, now: Timestamp) -> Request {
         expires_at: verdict.expires_ms.map(|ms| now.plus_ms(ms)),
         on_expiry: verdict.on_expiry,
         window_ms: verdict.expires_ms,
+        asked_at: now,
+        remind_ms: verdict.remind_ms,
     }
 }

@@ -78,6 +78,7 @@ fn end_of(draft: &Draft, ordinal: Ordinal) -> DedupeEnd {
         Event::ActionFinished(it) if it.ordinal == ordinal && it.ok => Some(DedupeEnd::Done(it.result)),
         Event::ActionFinished(it) if it.ordinal == ordinal => Some(DedupeEnd::Free),
         Event::ActionWithdrawn(it) if it.ordinal == ordinal => Some(DedupeEnd::Free),
+        Event::DeadlinePassed(it) if it.ordinal == ordinal => Some(DedupeEnd::Free),
         Event::DoubtResolved(it) if it.ordinal == ordinal => match it.resolution {
             Resolution::Happened(result) => Some(DedupeEnd::Done(result)),
             Resolution::DidNotHappen(_) => Some(DedupeEnd::Free),

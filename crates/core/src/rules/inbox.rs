@@ -22,6 +22,7 @@ use crate::event::{
 };
 use crate::ids::{Ordinal, RunId};
 use crate::quota::Quota;
+use crate::time::Timestamp;
 
 pub use run::{GUIDANCE_BYTES, is_signal_name};
 
@@ -352,14 +353,20 @@ fn open_request(
         let (Gate::Approval(asked) | Gate::Answer(asked)) = gate else {
             return Err(None);
         };
-        let expired = clock == Clock::Runs && asked.expires_at.is_some_and(|at| at <= draft.now());
-        if !over && !expired {
+        let has_passed = |at: Timestamp| clock == Clock::Runs && at <= draft.now();
+        let expired = asked.expires_at.is_some_and(has_passed);
+        let too_late = action.ends_at().is_some_and(has_passed);
+        if !over && !expired && !too_late {
             return Ok((action.clone(), gate.clone()));
         }
         return Err(Some(ClosedRequest {
             name: *request,
             ordinal: action.ordinal,
-            how: if over { Closing::Withdrawn } else { Closing::Expired },
+            how: match (over, expired) {
+                (true, _) => Closing::Withdrawn,
+                (false, true) => Closing::Expired,
+                (false, false) => Closing::Deadline,
+            },
             by: None,
             word: Digest::default(),
         }));
@@ -389,6 +396,7 @@ fn closed_verdict(draft: &Draft, closed: Option<ClosedRequest>, wanted: Closing,
         Closing::Answered => format!("it was answered{who}"),
         Closing::Edited => format!("an edited version took its place{who}"),
         Closing::Expired => "it expired".to_owned(),
+        Closing::Deadline => "the deadline of its action passed".to_owned(),
         Closing::Reused => "the outcome of an equal effect was taken".to_owned(),
         Closing::Withdrawn => "it was withdrawn".to_owned(),
     };
@@ -397,7 +405,7 @@ fn closed_verdict(draft: &Draft, closed: Option<ClosedRequest>, wanted: Closing,
         return Verdict::AlreadyGiven(happened);
     }
     let code = match closed.how {
-        Closing::Expired => "request.expired",
+        Closing::Expired | Closing::Deadline => "request.expired",
         Closing::Withdrawn => "request.withdrawn",
         Closing::Edited => "request.stale",
         _ => "request.decided",
@@ -437,6 +445,8 @@ fn edit(
         expires_at: None,
         on_expiry: crate::definition::OnExpiry::Deny,
         window_ms: None,
+        asked_at: draft.now(),
+        remind_ms: None,
     };
     let proposed = ActionProposed {
         ordinal,
@@ -455,6 +465,7 @@ fn edit(
         counted: old.counted,
         dedupe: dedupe.filter(|_| old.dedupe.is_some()),
         elsewhere: None,
+        deadline: old.deadline.map(|end| draft.now().plus_ms(end.ms_since(old.proposed_at))),
     };
     let text = draft.put(format!("a person changed the arguments: action {ordinal} is done in its place"));
     let denied = ActionDenied { ordinal: old.ordinal, why: DeniedBy::Edit, by: Some(by.to_owned()), text };

@@ -16,7 +16,7 @@ use crate::ids::Ordinal;
 use crate::policy;
 use crate::rules::completion::missing;
 use crate::rules::dedupe::{self, DedupeKeys};
-use crate::rules::{room, wait};
+use crate::rules::{deadline, room, wait};
 use crate::time::Timestamp;
 use crate::value::ValueRef;
 
@@ -35,7 +35,7 @@ pub struct Hands<'a> {
     pub held: &'a Held,
 }
 
-/// Pushes what is owed: expired requests and approvals, ends of waits, grants of quota, effects that were done before,
+/// Pushes what is owed: deadlines of actions, expired requests and approvals, ends of waits, grants of quota, effects that were done before,
 /// a judged finish, the end of a cancel, a passed deadline, and the intents for which a hand is free.
 ///
 /// # Errors
@@ -51,6 +51,8 @@ pub fn owed(draft: &mut Draft, definition: &Definition, hands: Hands<'_>) -> Res
         }
         Phase::Active => {}
     }
+    deadline::pass(draft, hands.busy)?;
+    dedupe::close(draft)?;
     expire(draft)?;
     room::grant(draft, definition)?;
     withdraw_forbidden(draft, definition)?;
@@ -77,7 +79,9 @@ pub fn wants_model(checkpoint: &Checkpoint, now: Timestamp) -> bool {
 pub fn dispatchable(checkpoint: &Checkpoint, epoch: u64, now: Timestamp) -> Vec<Ordinal> {
     let active = checkpoint.phase == Phase::Active;
     let due = |action: &&Action| match action.state {
-        ActionState::Ready { not_before } => active && action.class.is_repeatable() && not_before <= now,
+        ActionState::Ready { not_before } => {
+            active && action.class.is_repeatable() && not_before <= now && !deadline::is_past(action, now)
+        }
         ActionState::Open { epoch: of, .. } => of == epoch,
         ActionState::LookUp { not_before, .. } => !checkpoint.is_over() && not_before <= now,
         ActionState::Gated { .. } | ActionState::Doubt { .. } | ActionState::Held { .. } => false,
@@ -348,7 +352,7 @@ fn start_attempts(draft: &mut Draft, hands: Hands) -> Result<()> {
             continue;
         }
         free -= 1;
-        let send_by = key_ends(&action).map_or(hands.send_by, |end| hands.send_by.min(end));
+        let send_by = key_ends(&action).into_iter().chain(action.deadline).fold(hands.send_by, Timestamp::min);
         draft.push(Event::AttemptStarted(AttemptStarted {
             ordinal: action.ordinal,
             attempt: action.attempts.saturating_add(1),

@@ -9,6 +9,7 @@ use crate::event::{
     ActionFinished, ArtifactSaved, AttemptNotSent, AttemptUnknown, Event, LookupInconclusive, SettledBy, UnknownNext,
 };
 use crate::ids::Ordinal;
+use crate::rules::deadline;
 use crate::rules::standing::backoff_ms;
 use crate::time::Timestamp;
 use crate::value::ValueRef;
@@ -202,9 +203,10 @@ fn next_after_unknown(draft: &Draft, action: &Action, attempts: u32, died: bool)
         max_attempts: action.max_attempts,
     };
     let cancelling = matches!(draft.checkpoint().phase, Phase::Cancelling { .. });
+    let too_late = deadline::is_past(action, now);
     match after_unknown(sent, now) {
-        // After a cancel nothing is sent, not even under its key.
-        AfterUnknown::SendAgain if cancelling => UnknownNext::Doubt,
+        // After a cancel and after its deadline nothing is sent, not even under its key.
+        AfterUnknown::SendAgain if cancelling || too_late => UnknownNext::Doubt,
         AfterUnknown::RunAgain | AfterUnknown::SendAgain if died => UnknownNext::Again(now),
         AfterUnknown::RunAgain | AfterUnknown::SendAgain => UnknownNext::Again(retry_at(draft, action, attempts)),
         AfterUnknown::LookUp(at) => UnknownNext::LookUp(at),
@@ -236,6 +238,7 @@ pub fn settle_lookup(draft: &mut Draft, ordinal: Ordinal, said: LookedUp) -> Res
         _ => None,
     };
     let given_up = action.attempts >= action.max_attempts.saturating_add(CRASHES);
+    let too_late = deadline::is_past(&action, now);
     let (text, next) = match said {
         LookedUp::Done(result) => {
             let result = draft.put(never_empty(result, true));
@@ -247,8 +250,12 @@ pub fn settle_lookup(draft: &mut Draft, ordinal: Ordinal, said: LookedUp) -> Res
                 by: SettledBy::Lookup,
             }));
         }
-        LookedUp::Absent if grace_until.is_some() || given_up => {
-            let why = if given_up { "it was tried often enough" } else { "the run is cancelled" };
+        LookedUp::Absent if grace_until.is_some() || given_up || too_late => {
+            let why = match (grace_until.is_some(), given_up) {
+                (_, true) => "it was tried often enough",
+                (true, false) => "the run is cancelled",
+                (false, false) => "its deadline has passed",
+            };
             let result = draft.put(format!("it did not happen: the lookup says that it is absent, and {why}"));
             return draft.push(Event::ActionFinished(ActionFinished {
                 ordinal,

@@ -130,7 +130,7 @@ pub enum Reason {
         by: Ordinal,
         /// Since when.
         since: Timestamp,
-        /// When it is given up, if it is: its approval ends then.
+        /// When it is given up, if it is: its approval ends then, or its deadline passes.
         until: Option<Timestamp>,
     },
     /// The model's provider is tried again then.
@@ -247,6 +247,7 @@ fn active(checkpoint: &Checkpoint, doubts: Vec<Reason>, held: &Held) -> Standing
     }
     for action in checkpoint.pending.values() {
         let is_ready = matches!(action.state, ActionState::Ready { .. });
+        due = earliest(due, action.ends_at());
         if let Some(hold) = held.tool(&action.tool).filter(|_| is_ready) {
             reasons.extend(Some(of_hold(hold)).filter(|reason| !reasons.contains(reason)));
         } else if let Some((reason, at)) = waits_for(action, now) {
@@ -330,8 +331,8 @@ fn waits_for(action: &Action, now: Timestamp) -> Option<(Option<Reason>, Option<
         }
         ActionState::Open { .. } => (None, Some(now)),
         ActionState::Held { run, action: by, since } => {
-            let (run, by, since, until) =
-                (run.clone(), *by, *since, action.approved.and_then(|request| request.expires_at));
+            let (run, by, since) = (run.clone(), *by, *since);
+            let until = earliest(action.approved.and_then(|request| request.expires_at), action.ends_at());
             (Some(Reason::Held { action: ordinal, run, by, since, until }), until)
         }
         ActionState::Doubt { .. } => return None,

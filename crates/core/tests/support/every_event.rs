@@ -7,9 +7,9 @@ use lodestep_core::effect::Class;
 use lodestep_core::event::{
     ActionApproved, ActionDenied, ActionFinished, ActionHeld, ActionProposed, ActionRefused, ActionWithdrawn,
     ApprovalLapsed, ArtifactSaved, ArtifactShown, AttemptNotSent, AttemptStarted, AttemptUnknown, CallAnswered,
-    CallFailed, CallFailure, CallLost, CallReserved, CancelRequested, CheckStarted, DecisionOpened, DedupeClosed,
-    DedupeEnd, DedupeTaken, DeniedBy, DoubtResolved, Ending, ErrorKind, ErrorLogged, Event, Evidence, FinishRefused,
-    Gate, GuidanceGiven, HandedOver, InboxRead, LookupInconclusive, MilestoneMarked, NoteTaken, Origin,
+    CallFailed, CallFailure, CallLost, CallReserved, CancelRequested, CheckStarted, DeadlinePassed, DecisionOpened,
+    DedupeClosed, DedupeEnd, DedupeTaken, DeniedBy, DoubtResolved, Ending, ErrorKind, ErrorLogged, Event, Evidence,
+    FinishRefused, Gate, GuidanceGiven, HandedOver, InboxRead, LookupInconclusive, MilestoneMarked, NoteTaken, Origin,
     PlannedMilestone, QuestionAnswered, QuotaGiven, QuotaGranted, QuotaRaised, RefusalKind, Request, Resolution,
     RunEnded, RunForked, RunResumed, RunStarted, RunStopped, SettledBy, SignalArrived, SignalTaken, SignalWait,
     StopReason, TimerFired, UnknownNext,
@@ -113,7 +113,8 @@ fn calls(it: About) -> [Event; 5] {
 }
 
 /// A proposal that waits for an approval.
-pub fn proposed(ordinal: Ordinal, value: ValueRef, gate: Gate) -> Event {
+pub fn proposed(it: About, gate: Gate) -> Event {
+    let (ordinal, value) = (it.next_ordinal, it.value);
     Event::ActionProposed(ActionProposed {
         ordinal,
         call_id: "id".to_owned(),
@@ -131,6 +132,7 @@ pub fn proposed(ordinal: Ordinal, value: ValueRef, gate: Gate) -> Event {
         counted: true,
         dedupe: None,
         elsewhere: None,
+        deadline: Some(it.at),
     })
 }
 
@@ -141,13 +143,15 @@ pub fn request(at: Timestamp) -> Request {
         expires_at: Some(at.plus_ms(1_000)),
         on_expiry: OnExpiry::Pause,
         window_ms: Some(1_000),
+        asked_at: at,
+        remind_ms: Some(400),
     }
 }
 
 fn actions(it: About) -> [Event; 7] {
     let (ordinal, attempt, text) = (it.ordinal, it.attempt, it.value);
     [
-        proposed(it.next_ordinal, it.value, Gate::Approval(request(it.at))),
+        proposed(it, Gate::Approval(request(it.at))),
         Event::ActionRefused(ActionRefused {
             ordinal: it.next_ordinal,
             call_id: "id".to_owned(),
@@ -237,7 +241,7 @@ fn run(it: About) -> [Event; 5] {
     ]
 }
 
-fn later(it: About) -> [Event; 7] {
+fn later(it: About) -> [Event; 8] {
     let (ordinal, value, by, name) = (it.ordinal, it.value, "ann".to_owned(), "paid".to_owned());
     [
         Event::GuidanceGiven(GuidanceGiven { by: by.clone(), text: value }),
@@ -247,6 +251,7 @@ fn later(it: About) -> [Event; 7] {
         Event::QuotaRaised(QuotaRaised { by, quota: Quota::Usd, amount: 9 }),
         Event::QuotaGranted(QuotaGranted { ordinal, gate: Gate::Approval(request(it.at)) }),
         Event::ApprovalLapsed(ApprovalLapsed { ordinal }),
+        Event::DeadlinePassed(DeadlinePassed { ordinal, text: value }),
     ]
 }
 
@@ -264,5 +269,5 @@ pub fn gates() -> Vec<Event> {
         Gate::Timer(it.at),
         Gate::Quota,
     ];
-    gates.map(|gate| proposed(it.next_ordinal, it.value, gate)).to_vec()
+    gates.map(|gate| proposed(it, gate)).to_vec()
 }

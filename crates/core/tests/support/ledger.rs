@@ -14,6 +14,8 @@ struct Effect {
     class: Class,
     key: Option<String>,
     valid_ms: u64,
+    /// Nothing is sent from then on; a person's word that it did not happen lifts it.
+    deadline: Option<Timestamp>,
     /// Attempts that may have arrived.
     maybe: BTreeSet<u32>,
     /// When the first of these was sent.
@@ -44,7 +46,8 @@ impl Ledger {
         match event {
             Event::ActionProposed(e) => {
                 let (class, key, valid_ms) = (e.class, e.key.clone(), e.key_valid_for_ms);
-                let effect = Effect { class, key, valid_ms, maybe: BTreeSet::new(), first: None };
+                let deadline = e.deadline;
+                let effect = Effect { class, key, valid_ms, deadline, maybe: BTreeSet::new(), first: None };
                 assert!(self.effects.insert(e.ordinal, effect).is_none(), "an ordinal is given once");
             }
             Event::AttemptStarted(e) => self.send(after, e.ordinal, e.attempt),
@@ -54,7 +57,10 @@ impl Ledger {
                 effect.first = effect.first.filter(|_| !effect.maybe.is_empty());
             }
             Event::LookupInconclusive(e) if matches!(e.next, UnknownNext::Again(_)) => self.forget(e.ordinal),
-            Event::DoubtResolved(e) if e.resolution == Resolution::SendAgain => self.forget(e.ordinal),
+            Event::DoubtResolved(e) if e.resolution == Resolution::SendAgain => {
+                self.forget(e.ordinal);
+                self.effects.get_mut(&e.ordinal).expect("it was proposed").deadline = None;
+            }
             Event::DoubtResolved(e) => self.settle(e.ordinal),
             Event::ActionRefused(e) => self.settle(e.ordinal),
             Event::ActionFinished(e) => self.settle(e.ordinal),
@@ -62,6 +68,12 @@ impl Ledger {
             Event::ActionWithdrawn(e) => {
                 let maybe = &self.effects[&e.ordinal].maybe;
                 assert!(maybe.is_empty(), "action {} was withdrawn and may have arrived", e.ordinal);
+                self.settle(e.ordinal);
+            }
+            Event::DeadlinePassed(e) => {
+                let effect = &self.effects[&e.ordinal];
+                let unsent = effect.maybe.is_empty() || effect.class.is_repeatable();
+                assert!(unsent, "action {} was called failed and may have arrived", e.ordinal);
                 self.settle(e.ordinal);
             }
             Event::QuestionAnswered(e) => self.settle(e.ordinal),
@@ -78,6 +90,10 @@ impl Ledger {
         let action = &after.pending[&ordinal];
         assert_eq!(action.key, effect.key, "the key is minted once");
         let now = after.at;
+        if let Some(deadline) = effect.deadline {
+            let ActionState::Open { send_by, .. } = action.state else { panic!("it is open") };
+            assert!(now < deadline && send_by <= deadline, "{ordinal}.{attempt} may be sent after its deadline");
+        }
         if !effect.maybe.is_empty() {
             assert_eq!(effect.class, Class::Keyed, "{ordinal}.{attempt} may be a second time: {effect:?}");
             let end = effect.first.expect("it was sent").plus_ms(effect.valid_ms);

@@ -43,6 +43,7 @@ pub fn tool(name: &str, class: Class) -> ToolDefinition {
         same_by: None,
         dedupe: None,
         output: None,
+        deadline_ms: None,
     }
 }
 
@@ -78,6 +79,7 @@ pub fn definition() -> Definition {
         },
         tools,
         policy: Vec::new(),
+        questions: Default::default(),
         quota: QuotaLimits::default(),
         milestones: Vec::new(),
         done: Done::default(),
@@ -100,6 +102,7 @@ pub fn rule(tools: &[&str], classes: &[Class], decide: Decide) -> Rule {
         decide,
         expires_ms: None,
         on_expiry: lodestep_core::definition::OnExpiry::Deny,
+        remind_ms: None,
     }
 }
 

@@ -4,7 +4,9 @@
 
 use lodestep_core::checkpoint::{ActionState, Checkpoint, Phase};
 use lodestep_core::context::assemble;
-use lodestep_core::definition::{Check, Decide, Definition, Done, Limits, MilestoneDefinition, OnExpiry, QuotaLimits};
+use lodestep_core::definition::{
+    Check, Decide, Definition, Done, Limits, MilestoneDefinition, OnExpiry, QuotaLimits, ToolKind,
+};
 use lodestep_core::effect::{Class, Seen};
 use lodestep_core::event::{CallFailure, Event, Gate, StopReason as Stop};
 use lodestep_core::quota::Quota;
@@ -60,10 +62,17 @@ pub fn agent(chance: &mut Chance) -> Definition {
     let some = |chance: &mut Chance, limit: u64| chance.one_in(3).then_some(limit);
     let mut asks = rule(&[], &[*chance.pick(&Class::ALL)], *chance.pick(&[Decide::Ask, Decide::Deny]));
     asks.expires_ms = some(chance, 5_000);
+    asks.remind_ms = some(chance, 2_000);
     asks.on_expiry = *chance.pick(&[OnExpiry::Deny, OnExpiry::Pause]);
     let milestone =
         MilestoneDefinition { id: "m".to_owned(), title: "M".to_owned(), requires_action: Some("keyed".to_owned()) };
+    let mut tools = definition().tools;
+    for tool in tools.iter_mut().filter(|tool| matches!(tool.kind, ToolKind::Function)) {
+        let deadline_ms = *chance.pick(&[300, 4_000, 100_000, 4_000_000]);
+        tool.deadline_ms = some(chance, deadline_ms);
+    }
     Definition {
+        tools,
         policy: vec![asks, rule(&[], &[], Decide::Allow)],
         quota: QuotaLimits {
             total_tokens: some(chance, 300_000),
