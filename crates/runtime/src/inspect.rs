@@ -146,6 +146,7 @@ fn outcome_in(event: &Event, ordinal: Ordinal) -> Outcome {
             Resolution::SendAgain => Outcome::Other,
         },
         Event::ActionWithdrawn(event) if event.ordinal == ordinal => Outcome::NotDone,
+        Event::DeadlinePassed(event) if event.ordinal == ordinal => Outcome::NotDone,
         _ => Outcome::Other,
     }
 }

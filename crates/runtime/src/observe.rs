@@ -5,6 +5,7 @@
 use std::fmt::Arguments;
 use std::io::Write as _;
 
+use lodestep_core::rules::remind::Reminder;
 use lodestep_core::{Checkpoint, Definition, Event, RunKey};
 
 /// Is told of each committed transition, after it is durable.
@@ -14,6 +15,11 @@ pub trait Observer: Send + Sync {
 
     /// A run of this definition is taken up, at this transition, after so many crashes.
     fn taken(&self, _run: &RunKey, _definition: &Definition, _after: &Checkpoint, _crashes: u32) {}
+
+    /// Requests of a run have been open for so long that people are to be reminded of them. A due moment, which is named by
+    /// request, `since` and `number`, can be told again by the next worker that has the run; what was told is the
+    /// observer's to keep. Of several moments that were missed only the newest is told.
+    fn reminded(&self, _run: &RunKey, _state: &Checkpoint, _reminders: &[Reminder]) {}
 }
 
 /// Tells nobody.

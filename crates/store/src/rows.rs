@@ -298,8 +298,8 @@ pub fn why(standing: &Standing) -> String {
 
 fn reason_words(reason: &Reason) -> String {
     match reason {
-        Reason::Approval { request, .. } => format!("approval {}", &request.to_hex()[..4]),
-        Reason::Answer { request, .. } => format!("answer {}", &request.to_hex()[..4]),
+        Reason::Approval { request, since, until, .. } => asked("approval", request, *since, *until),
+        Reason::Answer { request, since, until, .. } => asked("answer", request, *since, *until),
         Reason::Signal { name, since, until: None, .. } => format!("signal {name} since {since}"),
         Reason::Signal { name, since, until: Some(until), .. } => format!("signal {name} since {since}, until {until}"),
         Reason::Timer { since, until, .. } => format!("timer since {since}, until {until}"),
@@ -314,4 +314,9 @@ fn reason_words(reason: &Reason) -> String {
         Reason::Stopped { why } => why.as_str().to_owned(),
         Reason::Cancelling => "cancelling".to_owned(),
     }
+}
+
+fn asked(what: &str, request: &Digest, since: Timestamp, until: Option<Timestamp>) -> String {
+    let until = until.map(|until| format!(", until {until}")).unwrap_or_default();
+    format!("{what} {} since {since}{until}", &request.to_hex()[..4])
 }

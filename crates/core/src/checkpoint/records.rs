@@ -166,6 +166,16 @@ impl Action {
     pub fn ends_at(&self) -> Option<Timestamp> {
         self.deadline.filter(|_| self.fails_at_its_deadline() || self.is_a_resend())
     }
+
+    /// When the request that it waits for ends by itself: it expires, or the action's deadline passes.
+    pub fn asked_until(&self) -> Option<Timestamp> {
+        match &self.state {
+            ActionState::Gated { gate: Gate::Approval(request) | Gate::Answer(request) } => {
+                request.expires_at.into_iter().chain(self.ends_at()).min()
+            }
+            _ => None,
+        }
+    }
 }
 
 /// A count and a digest over something that is kept in a table of the run.

@@ -34,6 +34,7 @@ pub fn named_by(event: &Event) -> Vec<ValueRef> {
         Event::ActionDenied(event) => vec![event.text],
         Event::QuestionAnswered(event) => vec![event.answer],
         Event::ActionWithdrawn(event) => vec![event.text],
+        Event::DeadlinePassed(event) => vec![event.text],
         Event::NoteTaken(event) => event.text.into_iter().collect(),
         Event::MilestoneMarked(event) => event.title.into_iter().collect(),
         Event::ArtifactSaved(event) => vec![event.content],

@@ -26,45 +26,39 @@ pub struct Reminder {
 
 /// The reminders that have fallen due, the newest one of each open request.
 pub fn due(checkpoint: &Checkpoint, now: Timestamp) -> Vec<Reminder> {
-    open(checkpoint).filter_map(|(action, request, _)| newest(action, &request, now)).collect()
+    let open = open(checkpoint).filter(|(action, _)| action.asked_until().is_none_or(|until| now < until));
+    open.filter_map(|(action, request)| newest(action, request, now)).collect()
 }
 
 /// When the next reminder falls due, after this time.
 pub fn next(checkpoint: &Checkpoint, now: Timestamp) -> Option<Timestamp> {
-    let next = |(action, request, ends_at): (&Action, Request, Option<Timestamp>)| {
-        let past = newest(action, &request, now).map_or(0, |reminder| reminder.number);
-        let at = moment(&request, past.saturating_add(1))?;
-        (at > now && ends_at.is_none_or(|end| at < end)).then_some(at)
+    let next = |(action, request): (&Action, &Request)| {
+        let past = newest(action, request, now).map_or(0, |reminder| reminder.number);
+        let at = moment(request, past.saturating_add(1))?;
+        (at > now && action.asked_until().is_none_or(|until| at < until)).then_some(at)
     };
     open(checkpoint).filter_map(next).min()
 }
 
-/// Requests that are open, with the time at which they end by themselves.
-fn open(checkpoint: &Checkpoint) -> impl Iterator<Item = (&Action, Request, Option<Timestamp>)> {
+/// The requests that are open in an active run.
+fn open(checkpoint: &Checkpoint) -> impl Iterator<Item = (&Action, &Request)> {
     let active = checkpoint.phase == Phase::Active;
-    let asked = move |action: &Action| match &action.state {
-        ActionState::Gated { gate: Gate::Approval(request) | Gate::Answer(request) } if active => Some(*request),
+    checkpoint.pending.values().filter_map(move |action| match &action.state {
+        ActionState::Gated { gate: Gate::Approval(request) | Gate::Answer(request) } if active => {
+            Some((action, request))
+        }
         _ => None,
-    };
-    checkpoint.pending.values().filter_map(move |action| {
-        let request = asked(action)?;
-        let ends_at = request.expires_at.into_iter().chain(action.ends_at()).min();
-        Some((action, request, ends_at))
     })
 }
 
+/// The newest that has fallen due by this time, counted from the asking.
 fn newest(action: &Action, request: &Request, now: Timestamp) -> Option<Reminder> {
-    let interval_us = request.remind_ms?.saturating_mul(1_000).max(1);
+    let interval_us = request.remind_ms?.max(1).saturating_mul(1_000);
     let waited_us = u64::try_from(now.as_micros().saturating_sub(request.asked_at.as_micros())).unwrap_or(0);
     let number = waited_us / interval_us;
+    let (request_name, since) = (request.name, request.asked_at);
     let due = moment(request, number)?;
-    (number > 0).then_some(Reminder {
-        action: action.ordinal,
-        request: request.name,
-        since: request.asked_at,
-        number,
-        due,
-    })
+    (number > 0).then_some(Reminder { action: action.ordinal, request: request_name, since, number, due })
 }
 
 fn moment(request: &Request, number: u64) -> Option<Timestamp> {

@@ -7,7 +7,7 @@ use crate::digest::Digest;
 use crate::event::{Ending, Gate, StopReason};
 use crate::hold::{DispatchHold, Held, Target};
 use crate::ids::{Ordinal, RunId};
-use crate::rules::{room, wait};
+use crate::rules::{remind, room, wait};
 use crate::time::Timestamp;
 
 /// A run's status. `Ready` becomes running in a listing when a live worker holds the run.
@@ -85,6 +85,10 @@ pub enum Reason {
         action: Ordinal,
         /// The request.
         request: Digest,
+        /// Since when.
+        since: Timestamp,
+        /// Not longer than that: the request expires, or the action's deadline passes.
+        until: Option<Timestamp>,
     },
     /// A person's answer is asked.
     Answer {
@@ -92,6 +96,10 @@ pub enum Reason {
         action: Ordinal,
         /// The request.
         request: Digest,
+        /// Since when.
+        since: Timestamp,
+        /// Not longer than that.
+        until: Option<Timestamp>,
     },
     /// A signal is waited for.
     Signal {
@@ -179,8 +187,19 @@ pub fn standing(checkpoint: &Checkpoint) -> Standing {
     standing_under(checkpoint, &Held::default())
 }
 
-/// Where the run stands under the holds of this moment.
+/// Where the run stands under these holds, as its journal alone gives it.
 pub fn standing_under(checkpoint: &Checkpoint, held: &Held) -> Standing {
+    standing_at(checkpoint, held, checkpoint.at)
+}
+
+/// Where the run stands under these holds at a time at which its reminders are told: a worker is due for the next one.
+pub fn standing_at(checkpoint: &Checkpoint, held: &Held, now: Timestamp) -> Standing {
+    let mut stands = stands(checkpoint, held);
+    stands.due = earliest(stands.due, remind::next(checkpoint, now));
+    stands
+}
+
+fn stands(checkpoint: &Checkpoint, held: &Held) -> Standing {
     let doubts: Vec<Reason> = checkpoint
         .pending
         .values()
@@ -312,10 +331,12 @@ fn waits_for(action: &Action, now: Timestamp) -> Option<(Option<Reason>, Option<
     let ordinal = action.ordinal;
     Some(match &action.state {
         ActionState::Gated { gate: Gate::Approval(request) } => {
-            (Some(Reason::Approval { action: ordinal, request: request.name }), request.expires_at)
+            let (request, since, until) = (request.name, request.asked_at, action.asked_until());
+            (Some(Reason::Approval { action: ordinal, request, since, until }), until)
         }
         ActionState::Gated { gate: Gate::Answer(request) } => {
-            (Some(Reason::Answer { action: ordinal, request: request.name }), request.expires_at)
+            let (request, since, until) = (request.name, request.asked_at, action.asked_until());
+            (Some(Reason::Answer { action: ordinal, request, since, until }), until)
         }
         ActionState::Gated { gate: Gate::Signal(wait) } => {
             let (name, since) = (wait.name.clone(), action.proposed_at);

@@ -28,6 +28,7 @@ pub fn agent(class: Class, parallel: u32) -> Definition {
         same_by: None,
         dedupe: None,
         output: None,
+        deadline_ms: None,
     };
     Definition {
         name: "bench".to_owned(),
@@ -52,12 +53,14 @@ pub fn agent(class: Class, parallel: u32) -> Definition {
             decide: Decide::Allow,
             expires_ms: None,
             on_expiry: OnExpiry::Deny,
+            remind_ms: None,
         }],
         quota: QuotaLimits::default(),
         milestones: Vec::new(),
         done: Done::default(),
         limits: Limits { parallel, ..Limits::default() },
         notify: None,
+        questions: Default::default(),
         memo: Default::default(),
     }
 }

@@ -52,7 +52,7 @@ pub(super) fn class(item: &Item<'_>) -> Option<Class> {
 }
 
 /// Every key of a tool's table.
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 18] = [
     "command",
     "http",
     "sql",
@@ -60,6 +60,7 @@ const KEYS: [&str; 17] = [
     "input",
     "class",
     "timeout",
+    "deadline",
     "attempts",
     "key_valid_for",
     "settles_after",
@@ -110,6 +111,7 @@ pub(super) fn tool(name: &str, table: &Table<'_>, ground: &Ground<'_>, secrets: 
         key_valid_for_ms: key_valid_for(table, class).unwrap_or(KEY_VALID_FOR_MS),
         settles_after_ms: time(table, "settles_after", LONGEST_MS).unwrap_or(timeout_ms),
         output: table.get("output").and_then(|item| schema::output(&item)),
+        deadline_ms: time(table, "deadline", LONGEST_MS),
     }
 }
 

@@ -188,6 +188,7 @@ impl AgentFile {
             model,
             tools,
             policy,
+            questions: policy::questions(file),
             quota,
             milestones: Vec::new(),
             done: Done::default(),

@@ -1,6 +1,6 @@
 //! `[[policy]]`: rules in order, each checked against the tools that there are.
 
-use lodestep_core::definition::{Decide, OnExpiry, Rule, ToolDefinition};
+use lodestep_core::definition::{Decide, OnExpiry, Questions, Rule, ToolDefinition};
 use lodestep_core::effect::Class;
 use lodestep_core::policy::matches;
 
@@ -34,27 +34,51 @@ fn rule(table: &Table<'_>, tools: &[ToolDefinition], always: &[ToolDefinition]) 
         }
     }
     let decide = table.need("decide", "decide = \"ask\"").and_then(|item| item.one_of(&DECISIONS));
-    let expires = table.get("expires");
-    let on_expiry = table.get("on_expiry");
-    for item in [&expires, &on_expiry].into_iter().flatten() {
-        if decide.is_some_and(|decide| decide != Decide::Ask) {
-            item.fault(
-                format!("`{}`: only a question to a person expires", item.name),
-                "write decide = \"ask\", or take it out",
-            );
+    if decide.is_some_and(|decide| decide != Decide::Ask) {
+        for (key, what) in [("expires", "expires"), ("on_expiry", "expires"), ("remind", "is reminded of")] {
+            if let Some(item) = table.get(key) {
+                item.fault(
+                    format!("`{}`: only a question to a person {what}", item.name),
+                    "write decide = \"ask\", or take it out",
+                );
+            }
         }
     }
-    if let (None, Some(item)) = (&expires, &on_expiry) {
-        item.fault("the rule doesn't say when the question expires", "add `expires = \"7d\"`");
-    }
+    let Questions { expires_ms, on_expiry, remind_ms } = times(table, "the rule");
     table.close();
     Rule {
         tools: patterns.flatten().unwrap_or_default(),
         classes: classes.unwrap_or_default(),
         decide: decide.unwrap_or(Decide::Ask),
-        expires_ms: expires.and_then(|item| item.duration(SECOND_MS..=LONGEST_MS)),
-        on_expiry: on_expiry.and_then(|item| item.one_of(&EXPIRIES)).unwrap_or_default(),
+        expires_ms,
+        on_expiry,
+        remind_ms,
     }
+}
+
+/// Reads `[questions]`: the same times for what the model asks.
+pub(super) fn questions(file: &Table<'_>) -> Questions {
+    let table = file.get("questions").and_then(|item| item.table("questions", "[questions] with `remind = \"1d\"`"));
+    let questions = table.as_ref().map(|table| times(table, "the table"));
+    table.iter().for_each(Table::close);
+    questions.unwrap_or_default()
+}
+
+/// When a request expires and what that does, and how often people are reminded of it until then.
+fn times(table: &Table<'_>, what: &str) -> Questions {
+    let (expires, on_expiry, remind) = (table.get("expires"), table.get("on_expiry"), table.get("remind"));
+    if let (None, Some(item)) = (&expires, &on_expiry) {
+        item.fault(format!("{what} doesn't say when the question expires"), "add `expires = \"7d\"`");
+    }
+    let expires_ms = expires.as_ref().and_then(|item| item.duration(SECOND_MS..=LONGEST_MS));
+    let remind_ms = remind.as_ref().and_then(|item| item.duration(SECOND_MS..=LONGEST_MS));
+    if let (Some(expires_ms), Some(remind_ms), Some(item)) = (expires_ms, remind_ms, &remind)
+        && remind_ms >= expires_ms
+    {
+        item.fault("the question expires before anybody is reminded of it", "remind earlier, or take it out");
+    }
+    let on_expiry = on_expiry.and_then(|item| item.one_of(&EXPIRIES)).unwrap_or_default();
+    Questions { expires_ms, on_expiry, remind_ms }
 }
 
 fn fits(pattern: &str, tool: &ToolDefinition) -> bool {

@@ -5,7 +5,7 @@ use lodestep_core::effect::Class;
 use serde_json::Value;
 
 use super::command::{attempts, dedupe, same_by, time};
-use super::duration::DAY_MS;
+use super::duration::{DAY_MS, LONGEST_MS};
 use super::names::instead;
 use super::reader::Item;
 use super::references::Allowed;
@@ -42,6 +42,7 @@ pub(super) fn tool(name: &str, item: &Item<'_>, table: &Table<'_>, ground: &Grou
         key_valid_for_ms: KEY_VALID_FOR_MS,
         // The lookup fences what is still on its way, so that nothing has to be waited for.
         settles_after_ms: 0,
+        deadline_ms: time(table, "deadline", LONGEST_MS),
     }
 }
 

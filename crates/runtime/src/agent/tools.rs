@@ -121,6 +121,7 @@ pub(super) fn built_in(
         same_by: None,
         dedupe: None,
         output: None,
+        deadline_ms: None,
     }
 }
 

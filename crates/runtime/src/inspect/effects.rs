@@ -149,6 +149,7 @@ fn change_of(event: &Event) -> Option<(Ordinal, Change)> {
         }
         Event::ActionDenied(event) => (event.ordinal, change("denied", None)),
         Event::ActionWithdrawn(event) => (event.ordinal, change("withdrawn", None)),
+        Event::DeadlinePassed(event) => (event.ordinal, change("failed: its deadline passed", None)),
         _ => return None,
     })
 }

@@ -88,6 +88,7 @@ fn says(event: &Event, ordinal: Ordinal, seq: u64) -> Option<Became> {
             Resolution::SendAgain => None,
         },
         Event::ActionWithdrawn(event) if event.ordinal == ordinal => Some(Became::NotDone),
+        Event::DeadlinePassed(event) if event.ordinal == ordinal => Some(Became::NotDone),
         _ => None,
     }
 }

@@ -11,6 +11,7 @@ use lodestep_core::effect::{Class, Seen};
 use lodestep_core::event::Origin;
 use lodestep_core::json::canonical;
 use lodestep_core::reference::with_inputs;
+use lodestep_core::rules::deadline;
 use lodestep_core::rules::decide::artifacts::pinned;
 use lodestep_core::rules::settle::LookedUp;
 use lodestep_core::{Digest, Error, Result, Stored};
@@ -79,6 +80,9 @@ impl Dispatch {
         }
         if self.lease.is_too_late() {
             return Ok(Sight::new(Seen::NotStarted, "the lease ended before it was sent"));
+        }
+        if deadline::is_past(&self.action, self.runtime.store.now()) {
+            return Ok(Sight::new(Seen::NotStarted, "its deadline passed before it was sent"));
         }
         let mut sight = match &tool.kind {
             ToolKind::Builtin { builtin, function, root } => {

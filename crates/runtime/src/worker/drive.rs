@@ -9,6 +9,7 @@ mod holds;
 mod lineage;
 mod priors;
 mod quarantine;
+mod remind;
 mod send;
 
 use std::collections::BTreeSet;
@@ -22,6 +23,7 @@ use lodestep_core::checkpoint::Phase;
 use lodestep_core::event::{CallLost, Event, HandedOver, RunStopped, StopReason};
 use lodestep_core::rules::inbox::{self, Message};
 use lodestep_core::rules::recover;
+use lodestep_core::rules::remind::Reminder;
 use lodestep_core::rules::standing::standing;
 use lodestep_core::{Checkpoint, Draft, Error, INLINE_VALUE_BYTES, Ordinal, Result};
 use lodestep_store::{Claim, Commit, Hold};
@@ -79,6 +81,8 @@ pub(super) struct Drive {
     looked: tokio::time::Instant,
     worked_until_us: u64,
     secrets: Arc<Secrets>,
+    /// The reminders that have been told in this claim and are still the newest.
+    reminded: Vec<Reminder>,
 }
 
 impl Drive {
@@ -102,6 +106,7 @@ impl Drive {
             looked: tokio::time::Instant::now(),
             worked_until_us,
             secrets: Arc::default(),
+            reminded: Vec::new(),
         }
     }
 
@@ -220,6 +225,9 @@ impl Drive {
             let idle = request.is_none() && self.can_let_go(draft.checkpoint());
             let parks = idle && !self.waits_under(draft.checkpoint()).is_empty();
             let release = idle && !parks;
+            if draft.is_empty() {
+                self.remind(draft.checkpoint());
+            }
             if draft.is_empty() && !idle {
                 let checkpoint = draft.into_checkpoint();
                 self.dispatch(&checkpoint, run, None);
@@ -231,6 +239,7 @@ impl Drive {
             }
             match self.commit(draft, seen, release).await {
                 Ok(after) => {
+                    self.remind(&after);
                     seen.clear();
                     outcomes.iter().for_each(|tool| fault::reach(tool, Point::Outcome));
                     fault::reach("run", Point::Checkpoint);

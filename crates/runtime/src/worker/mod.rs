@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use lodestep_core::hold::Held;
-use lodestep_core::rules::standing::{Standing, standing_under};
+use lodestep_core::rules::standing::{Standing, standing_at};
 use lodestep_core::{Result, RunKey, Timestamp};
 use lodestep_store::loaded::undecodable;
 use lodestep_store::{Claim, Hold, Loaded, Store, Want};
@@ -138,13 +138,16 @@ impl Runtime {
 
     /// Where a run stands; for one that is parked under the holds of this moment.
     async fn stands(&self, loaded: &Loaded) -> Result<Standing> {
-        if loaded.row.hold != Some(Hold::Parked) {
+        if loaded.row.hold.is_some_and(|hold| hold != Hold::Parked) {
             return loaded.standing();
         }
-        let checkpoint = loaded.checkpoint()?;
+        let (checkpoint, now) = (loaded.checkpoint()?, self.store.now());
+        if loaded.row.hold.is_none() {
+            return Ok(standing_at(&checkpoint, &Held::default(), now));
+        }
         let pinned = Pinned::of(self, &loaded.row.run, &checkpoint).await?;
         let holds = self.store.dispatch_holds().await?;
-        Ok(standing_under(&checkpoint, &Held::of(&holds.open, &pinned.definition)))
+        Ok(standing_at(&checkpoint, &Held::of(&holds.open, &pinned.definition), now))
     }
 
     /// A run, as it is loaded; `None` when it is held because it can't be read.

@@ -36,6 +36,7 @@ pub fn tool(name: &str, class: Class) -> ToolDefinition {
         same_by: None,
         dedupe: None,
         output: None,
+        deadline_ms: None,
     }
 }
 
@@ -70,6 +71,7 @@ pub fn agent(tools: Vec<ToolDefinition>, asks: &[&str]) -> Definition {
         },
         tools: all,
         policy,
+        questions: Default::default(),
         quota: QuotaLimits::default(),
         milestones: Vec::new(),
         done: Done::default(),
@@ -86,6 +88,7 @@ fn rule(tools: &[&str], decide: Decide) -> Rule {
         decide,
         expires_ms: None,
         on_expiry: lodestep::core::definition::OnExpiry::Deny,
+        remind_ms: None,
     }
 }
 

@@ -178,6 +178,7 @@ impl Held {
                 max_attempts: 3,
                 proposed_by: None,
                 elsewhere: None,
+                deadline: None,
                 counted: true,
                 dedupe: dedupe.map(str::to_owned),
             }))?;
@@ -280,7 +281,8 @@ pub(super) fn request_name(run: &RunKey, ordinal: u32) -> Digest {
 /// The gate that waits for an approval.
 pub(super) fn approval(name: Digest) -> Gate {
     let on_expiry = lodestep_core::definition::OnExpiry::Deny;
-    Gate::Approval(Request { name, expires_at: None, on_expiry, window_ms: None })
+    let asked_at = lodestep_core::Timestamp::from_micros(0);
+    Gate::Approval(Request { name, expires_at: None, on_expiry, window_ms: None, asked_at, remind_ms: None })
 }
 
 /// A word of Ada's.

@@ -100,7 +100,8 @@ pub(super) async fn an_approval_that_lapsed_is_an_open_request_again(subject: Ar
         let mut held = Held::begin(&store, if together { "one" } else { "two" }).await?;
         let name = request_name(&held.key(), 1);
         let expires_at = Some(store.now().plus_ms(1_000));
-        let request = Request { name, expires_at, on_expiry: OnExpiry::Pause, window_ms: Some(1_000) };
+        let (asked_at, remind_ms, window_ms) = (store.now(), None, Some(1_000));
+        let request = Request { name, expires_at, on_expiry: OnExpiry::Pause, window_ms, asked_at, remind_ms };
         let draft = held.proposal([Gate::Approval(request)])?;
         held.commit(draft, How::default()).await?;
         ensure_equal!(store.send(&held.key(), "yes", &approve(name)).await?, Verdict::Accepted);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lodestep_core::definition::{
-    Decide, Done, Limits, MilestoneDefinition, ModelSpec, OnExpiry, Price, QuotaLimits, Rule, ToolKind,
+    Decide, Done, Limits, MilestoneDefinition, ModelSpec, OnExpiry, Price, Questions, QuotaLimits, Rule, ToolKind,
 };
 use lodestep_core::effect::Class;
 use serde_json::json;
@@ -39,6 +39,7 @@ input = { type = "object", required = ["title"], properties = { title = { type =
 class = "keyed"
 key_valid_for = "2h"
 timeout = "20s"
+deadline = "3h"
 attempts = 9
 env = { TOKEN = "Bearer ${env:REPORTS_TOKEN}", MODE = "${env:MODE:-draft}", AGAIN = "${env:REPORTS_TOKEN}" }
 same_by = ["title"]
@@ -64,6 +65,12 @@ tools = ["publish", "doc*"]
 decide = "ask"
 expires = "7d"
 on_expiry = "pause"
+remind = "1d"
+
+[questions]
+expires = "9d"
+on_expiry = "pause"
+remind = "2d"
 
 [[policy]]
 class = "checkable"
@@ -146,9 +153,14 @@ fn a_full_file_is_read_field_by_field() {
         decide,
         expires_ms: None,
         on_expiry: OnExpiry::Deny,
+        remind_ms: None,
     };
     let week = Some(7 * 86_400_000);
-    let asks = Rule { expires_ms: week, on_expiry: OnExpiry::Pause, ..rule(&["publish", "doc*"], &[], Decide::Ask) };
+    let (on_expiry, remind_ms) = (OnExpiry::Pause, Some(86_400_000));
+    let asks = Rule { expires_ms: week, on_expiry, remind_ms, ..rule(&["publish", "doc*"], &[], Decide::Ask) };
+    let (expires_ms, remind_ms) = (Some(9 * 86_400_000), Some(2 * 86_400_000));
+    assert_eq!(definition.questions, Questions { expires_ms, on_expiry, remind_ms });
+    assert_eq!(definition.tool("publish").and_then(|tool| tool.deadline_ms), Some(3 * 3_600_000));
     assert_eq!(definition.policy, [asks, rule(&[], &[Class::Checkable], Decide::Allow)]);
     let quota = QuotaLimits {
         total_tokens: Some(200_000),

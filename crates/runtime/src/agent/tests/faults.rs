@@ -21,7 +21,7 @@ command = "npx""#,
         (
             "[nonsense]",
             &[
-                "1:2: `nonsense` is no key of the file | the keys are format, inputs, agent, model, tools, policy, quota, limits, notify, milestone, done, test",
+                "1:2: `nonsense` is no key of the file | the keys are format, inputs, agent, model, tools, policy, quota, questions, limits, notify, milestone, done, test",
             ],
         ),
         (
@@ -133,7 +133,17 @@ on_expiry = "deny"
 [[policy]]
 tools = ["pub*"]
 classes = ["read"]
-if = 1"#,
+if = 1
+[[policy]]
+decide = "allow"
+remind = "1d"
+[questions]
+on_expiry = "deny"
+remnd = "1d"
+[[policy]]
+decide = "ask"
+expires = "1d"
+remind = "1d""#,
     );
     let plan = with_tool(
         "[[milestone]]\nid = \"a\"\ntitle = \"t\"\nrequires = { action = \"publsh\" }\n[[milestone]]\nid = \"a\"\ntitle = \"two\\nlines\"\nrequires = { tool = \"publish\" }\n[[milestone]]\nid = \"B\"\nrequires = { action = \"finish\" }\n[[milestone]]\nid = \"c\"\ntitle = \"t\"\nrequires = { action = \"publish\" }\n[[policy]]\ndecide = \"deny\"",
@@ -152,7 +162,11 @@ if = 1"#,
                 r#"16:1: the rule doesn't say when the question expires | add `expires = "7d"`"#,
                 "17:1: no tool is both of these names and of these classes | drop one of the two keys",
                 r#"17:1: [[policy]] has no `decide` | add `decide = "ask"`"#,
-                "20:1: `if` is no key of [[policy]] | the keys are tools, classes, class, decide, expires, on_expiry",
+                "20:1: `if` is no key of [[policy]] | the keys are tools, classes, class, decide, expires, on_expiry, remind",
+                r#"23:1: `policy.remind`: only a question to a person is reminded of | write decide = "ask", or take it out"#,
+                r#"25:1: the table doesn't say when the question expires | add `expires = "7d"`"#,
+                "26:1: `remnd` is no key of [questions] | did you mean `remind`?",
+                "30:1: the question expires before anybody is reminded of it | remind earlier, or take it out",
             ],
         ),
         (

@@ -144,7 +144,7 @@ fn requests_are_checked() {
                 "{ method = \"POST\", url = \"https://x\" }\nenv = { A = \"1\" }\nheaders = { }\noutput = { type = 1 }",
             ),
             &[
-                "5:1: `env` is no key of [tools.x] | the keys are description, class, input, timeout, http, lookup, same_by, dedupe, attempts, key_valid_for, settles_after, output",
+                "5:1: `env` is no key of [tools.x] | the keys are description, class, input, timeout, http, lookup, same_by, dedupe, attempts, key_valid_for, settles_after, output, deadline",
                 "6:1: `headers` is not what it is called here | they stand in `http`",
                 "7:12: `tools.x.output.type` is no JSON Schema: 1 is not valid under any of the schemas listed in the 'anyOf' keyword | see json-schema.org, draft 2020-12",
             ],

@@ -153,7 +153,7 @@ input = { type = "object" }"#,
                 r#"3:1: [tools.x.sql] has no `statement` | add `statement = "SELECT …"`"#,
                 "3:9: `statment` is no key of [tools.x.sql] | did you mean `statement`?",
                 r#"4:1: `tools.x.class` can't be "keyed" | write one of checkable, read"#,
-                "5:1: `lookup` is no key of [tools.x] | the keys are sql, description, class, input, same_by, dedupe, output, timeout, attempts",
+                "5:1: `lookup` is no key of [tools.x] | the keys are sql, description, class, input, same_by, dedupe, output, timeout, attempts, deadline",
             ],
         ),
         (

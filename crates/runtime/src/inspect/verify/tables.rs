@@ -6,7 +6,8 @@
 
 use std::fmt::Display;
 
-use lodestep_core::rules::standing::standing;
+use lodestep_core::hold::Held;
+use lodestep_core::rules::standing::standing_at;
 use lodestep_core::{Labels, Result, Timestamp};
 use lodestep_store::rows::{Asked, Tables};
 use lodestep_store::{ArtifactRow, Beside, EffectRow, Hold, Replay, RunRef, Store};
@@ -116,7 +117,8 @@ impl Findings {
         }
         let soon = now.plus_ms(LONGEST_PAUSE_MS);
         let at_once = row.inbox > beside.inbox_read || row.hold == Some(Hold::Rewound);
-        let latest = if at_once { Some(soon) } else { standing(state).due.map(|due| due.max(soon)) };
+        let latest =
+            if at_once { Some(soon) } else { standing_at(state, &Held::default(), now).due.map(|due| due.max(soon)) };
         let fits = match (row.due, latest) {
             (Some(due), Some(latest)) => due <= latest,
             // The end of one of its holds makes it due, and nothing else does.

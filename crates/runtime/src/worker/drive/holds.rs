@@ -2,7 +2,7 @@
 
 use lodestep_core::hold::Held;
 use lodestep_core::rules::owed::{self, is_held};
-use lodestep_core::rules::standing::{Reason, Standing, standing_under};
+use lodestep_core::rules::standing::{Reason, Standing, standing_at};
 use lodestep_core::{Checkpoint, Definition, Ordinal, Result, Timestamp};
 
 use super::Drive;
@@ -47,9 +47,9 @@ impl Drive {
         owed::wants_model(checkpoint, now) && self.holds.held.model().is_none()
     }
 
-    /// Where the run stands under what is known.
+    /// Where the run stands under what is known, its reminders of up to now being told.
     pub(super) fn stands(&self, checkpoint: &Checkpoint) -> Standing {
-        standing_under(checkpoint, &self.holds.held)
+        standing_at(checkpoint, &self.holds.held, self.runtime.store.now())
     }
 
     /// The holds without which the run would go on.
