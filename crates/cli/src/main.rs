@@ -24,6 +24,7 @@ mod notify;
 mod people;
 mod progress;
 mod prompt;
+mod reminders;
 mod select;
 mod text;
 mod wiring;

@@ -13,6 +13,7 @@ use std::time::Duration;
 use lodestep::core::checkpoint::{ActionState, Phase};
 use lodestep::core::definition;
 use lodestep::core::event::Gate;
+use lodestep::core::rules::remind::Reminder;
 use lodestep::core::rules::standing::standing;
 use lodestep::core::{self, Checkpoint, Definition, Event, RunKey};
 use lodestep::observe::Observer;
@@ -25,6 +26,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use crate::app::App;
+use crate::reminders;
 use crate::text::{line, short_id};
 use crate::wiring::{keep_out, wiring};
 
@@ -58,6 +60,7 @@ struct Told {
     /// How hints begin: the program as it was started, with its store.
     program: String,
     runs: Mutex<BTreeMap<RunKey, Heard>>,
+    reminders: reminders::Told,
     hands: Semaphore,
 }
 
@@ -96,6 +99,7 @@ impl Notify {
             folder: PathBuf::from(folder),
             program: app.command(""),
             runs: Mutex::default(),
+            reminders: reminders::Told::beside(&app.store_path()),
             hands: Semaphore::new(AT_ONCE),
         });
         Ok(Arc::new(Self { inner, told, under_way: Mutex::default() }))
@@ -136,23 +140,50 @@ impl Notify {
         lock(&told.runs).insert(run.clone(), Heard { command: command.clone(), names });
         let new: Vec<Value> =
             needs.into_iter().filter(|(name, _)| !before.contains(name)).map(|(_, need)| need).collect();
-        let stands = standing(after);
-        let text = json!({
-            "run": run.run, "agent": after.agent, "step": after.seq, "at": after.at.to_string(), "status": stands.status,
-            "why": rows::why(&stands), "new": new,
-        });
+        let text = in_words(run, after, &new);
         let (told, run, is_over) = (Arc::clone(told), run.clone(), after.is_over());
-        let mut under_way = lock(&self.under_way);
-        while under_way.try_join_next().is_some() {}
-        under_way.spawn(async move {
+        self.spawn(async move {
             if !new.is_empty() {
-                // The semaphore is never closed.
-                let _hand = told.hands.acquire().await;
-                told.tell(&command, &format!("{text}\n")).await;
+                told.say(&command, &text).await;
             }
             told.keep(&run, is_over);
         });
     }
+
+    /// Tells of requests that are still open, each due moment once.
+    fn remind(&self, run: &RunKey, state: &Checkpoint, reminders: &[Reminder]) {
+        let Some(Heard { command, .. }) = lock(&self.told.runs).get(run).cloned() else { return };
+        let new = self.told.reminders.take(run, reminders);
+        let mut needs = self.told.needs(run, state).into_values().collect::<Vec<_>>();
+        needs.retain_mut(|need| match new.iter().find(|reminder| need["request"] == json!(reminder.request)) {
+            Some(reminder) => {
+                need["reason"] = json!("reminder");
+                need["reminder"] = json!(reminder.number);
+                true
+            }
+            None => false,
+        });
+        if !needs.is_empty() {
+            let (told, text) = (Arc::clone(&self.told), in_words(run, state, &needs));
+            self.spawn(async move { told.say(&command, &text).await });
+        }
+    }
+
+    fn spawn(&self, telling: impl Future<Output = ()> + Send + 'static) {
+        let mut under_way = lock(&self.under_way);
+        while under_way.try_join_next().is_some() {}
+        under_way.spawn(telling);
+    }
+}
+
+/// What the command gets: the run, where it stands, and what it is told of.
+fn in_words(run: &RunKey, state: &Checkpoint, new: &[Value]) -> String {
+    let stands = standing(state);
+    let text = json!({
+        "run": run.run, "agent": state.agent, "step": state.seq, "at": state.at.to_string(), "status": stands.status,
+        "why": rows::why(&stands), "new": new,
+    });
+    format!("{text}\n")
 }
 
 impl Observer for Notify {
@@ -164,6 +195,11 @@ impl Observer for Notify {
     fn taken(&self, run: &RunKey, definition: &Definition, after: &Checkpoint, crashes: u32) {
         self.inner.taken(run, definition, after, crashes);
         self.told.begin(run, definition);
+    }
+
+    fn reminded(&self, run: &RunKey, state: &Checkpoint, reminders: &[Reminder]) {
+        self.inner.reminded(run, state, reminders);
+        self.remind(run, state, reminders);
     }
 }
 
@@ -198,6 +234,7 @@ impl Told {
         let file = self.file(run);
         if is_over {
             let _ = std::fs::remove_file(file);
+            self.reminders.forget(run);
             return;
         }
         let names = lock(&self.runs).get(run).map(|heard| heard.names.clone()).unwrap_or_default();
@@ -228,7 +265,12 @@ impl Told {
                 }
                 _ => continue,
             };
-            let need = json!({"kind": kind, "action": ordinal, "tool": tool, "request": request, "command": command});
+            let mut need =
+                json!({"kind": kind, "action": ordinal, "tool": tool, "request": request, "command": command});
+            if let ActionState::Gated { gate: Gate::Approval(asked) | Gate::Answer(asked) } = &action.state {
+                need["since"] = json!(asked.asked_at.to_string());
+                need["until"] = json!(action.asked_until().map(|until| until.to_string()));
+            }
             needs.insert(name, need);
         }
         match &after.phase {
@@ -245,6 +287,13 @@ impl Told {
             Phase::Active | Phase::Cancelling { .. } => {}
         }
         needs
+    }
+
+    /// Runs the command when a hand is free for it.
+    async fn say(&self, command: &Teller, text: &str) {
+        // The semaphore is never closed.
+        let _hand = self.hands.acquire().await;
+        self.tell(command, text).await;
     }
 
     /// Runs the command; what goes wrong with it is said, and is no fault of the run.

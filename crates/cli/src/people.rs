@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use lodestep::core::checkpoint::{Action, ActionState, Closing, Phase};
+use lodestep::core::definition::OnExpiry;
 use lodestep::core::event::{Gate, Request};
 use lodestep::core::rules::inbox::Word;
 use lodestep::core::{Digest, Error, Ordinal, Result};
@@ -43,7 +44,7 @@ pub fn describe(app: &App, opened: &Opened, action: &Action, request: &Request, 
     if !approval {
         let question = arguments.get("question").and_then(Value::as_str).unwrap_or_default();
         let choices = opened.choices(action);
-        let mut text = format!("question {}:{}", short(request), said(question));
+        let mut text = format!("question {}:{}{}", short(request), said(question), times(action, request));
         if !choices.is_empty() {
             text.push_str(&format!("  choices:{}", said(&choices.join(" | "))));
         }
@@ -63,16 +64,25 @@ pub fn describe(app: &App, opened: &Opened, action: &Action, request: &Request, 
         }
         text.push_str("  approve: it is done again; deny: it is not\n");
     }
-    if let Some(at) = request.expires_at {
-        text.push_str(&format!(
-            "  expires {at}, then it is {}\n",
-            match request.on_expiry {
-                lodestep::core::definition::OnExpiry::Deny => "denied",
-                lodestep::core::definition::OnExpiry::Pause => "asked again by hand: the run stops",
-            }
-        ));
-    }
+    text.push_str(&times(action, request));
     text
+}
+
+/// Since when it is asked and how long, a line each; nothing of a time that does not end.
+fn times(action: &Action, request: &Request) -> String {
+    let since = format!("  asked {}\n", request.asked_at);
+    let expiry = request.expires_at.filter(|at| action.ends_at().is_none_or(|deadline| *at < deadline));
+    match (expiry, action.ends_at()) {
+        (Some(at), _) => {
+            let then = match request.on_expiry {
+                OnExpiry::Deny => "denied",
+                OnExpiry::Pause => "asked again by hand: the run stops",
+            };
+            format!("{since}  expires {at}, then it is {then}\n")
+        }
+        (None, Some(deadline)) => format!("{since}  its deadline is {deadline}, then it has failed\n"),
+        (None, None) => since,
+    }
 }
 
 /// The exact arguments, a line each; of an artifact also how to read it.
@@ -122,7 +132,9 @@ pub fn as_json(opened: &Opened, action: &Action, request: &Request, approval: bo
         "action": action.ordinal, "tool": action.tool, "class": action.class, "arguments": opened.json(&action.arguments),
         "elsewhere": action.elsewhere.as_ref().map(|found| json!({"run": found.run, "action": found.ordinal,
             "result": found.result.as_ref().map(|result| opened.text(result))})),
+        "since": request.asked_at.to_string(),
         "expires_at": request.expires_at.map(|at| at.to_string()), "on_expiry": request.on_expiry,
+        "deadline": action.deadline.map(|at| at.to_string()),
         "answered": answered(opened, &request.name),
     })
 }
@@ -188,6 +200,7 @@ pub fn answered(opened: &Opened, request: &Digest) -> Option<String> {
         Closing::Edited => "approved with other arguments",
         Closing::Reused => "answered with the outcome of an equal effect",
         Closing::Expired => return Some("its time is over".to_owned()),
+        Closing::Deadline => return Some("the deadline of its action has passed".to_owned()),
         Closing::Withdrawn => return Some("its run was cancelled".to_owned()),
     };
     Some(closed.by.as_ref().map_or(how.to_owned(), |by| format!("{how} by {}", line(by, 64))))

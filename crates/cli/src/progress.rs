@@ -106,6 +106,9 @@ impl Progress {
             Event::TimerFired(event) => {
                 Some(format!("{}: {}", self.name(run, event.ordinal, after), text(&event.result.digest)?))
             }
+            Event::DeadlinePassed(event) => {
+                Some(format!("{} failed: {}", self.name(run, event.ordinal, after), text(&event.text.digest)?))
+            }
             Event::GuidanceGiven(event) => Some(format!("told by {}: {}", event.by, text(&event.text.digest)?)),
             Event::QuotaRaised(event) => {
                 let amount = event.quota.shown(event.amount);

@@ -172,3 +172,46 @@ fn the_trials_of_a_test_notify_nobody() {
     assert!(tested.err.contains("baseline: completed"), "{tested:?}");
     assert_eq!(world.read("own").lines().count(), 1);
 }
+
+#[test]
+fn a_request_that_stays_open_is_told_of_again_at_each_interval() {
+    let world = World::new();
+    hearing(&world);
+    let policy = "[[policy]]\ntools = [\"pay\"]\ndecide = \"ask\"\nexpires = \"7d\"\nremind = \"1s\"\n";
+    let agent = paying(&world, policy);
+    world.lodestep(&["run", &agent]).exits(3);
+    let reminded = || {
+        let calls = world.read("heard");
+        let calls = calls.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        let of = |call: Value| {
+            let new = call["new"].as_array().expect("a list").clone();
+            new.into_iter().filter(|need| need["reason"] == json!("reminder"))
+        };
+        calls.flat_map(of).collect::<Vec<Value>>()
+    };
+    assert!(reminded().is_empty(), "{:?}", heard(&world));
+    // All is down when the first falls due; whoever comes next tells it, once.
+    eventually("the reminder is due", Duration::from_secs(20), || {
+        let row = &world.json(&["ls"])[0];
+        row["due"].as_str().is_some_and(|due| due <= now().as_str())
+    });
+    let worker = world.start(&["worker"]);
+    eventually("it was reminded of twice", Duration::from_secs(20), || reminded().len() >= 4);
+    drop(worker);
+    let all = reminded();
+    let mut names: Vec<String> = all.iter().map(|need| format!("{} {}", need["request"], need["reminder"])).collect();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), all.len(), "each due moment once: {all:?}");
+    assert!(all.iter().all(|need| need["kind"] == json!("approval") && need["until"].is_string()), "{all:?}");
+    let open = world.json(&["todo"]);
+    assert!(open[0]["since"].as_str() < open[0]["until"].as_str(), "{open}");
+    let shown = world.lodestep(&["ls"]).exits(0).out;
+    assert!(shown.contains("needs you (1)") && shown.contains("since 20") && shown.contains(", until 20"), "{shown}");
+}
+
+/// The time of this machine as a store shows it.
+fn now() -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+    lodestep::core::Timestamp::from_micros(now.as_micros() as i64).to_string()
+}

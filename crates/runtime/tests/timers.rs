@@ -58,8 +58,7 @@ impl Observer for Reminded {
 async fn a_start(path: &Path, clock: &Arc<SettableClock>) -> Vec<(u32, u64)> {
     let (runtime, reminded) = (opened(path, clock, &Ledger::default()), Arc::new(Reminded::default()));
     runtime.work_until_idle(reminded.clone(), &Shutdown::default()).await.expect("worked");
-    let told = std::mem::take(&mut *reminded.0.lock().expect("sound"));
-    told
+    std::mem::take(&mut *reminded.0.lock().expect("sound"))
 }
 
 #[tokio::test]

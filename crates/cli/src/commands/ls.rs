@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lodestep::core::ids::DEFAULT_NAMESPACE;
+use lodestep::core::rules::remind;
 use lodestep::core::rules::standing::Status;
 use lodestep::core::{Result, Timestamp};
 use lodestep::inspect;
@@ -111,6 +112,10 @@ async fn with_answers(store: &dyn Store, mut rows: Vec<RunRow>, now: Timestamp) 
     let answered = rows.iter_mut().filter(|row| is_unread(row, now) && needs_a_person(row));
     for row in answered.take(SHOWN) {
         let Ok(opened) = inspect::open(store, &row.run.key).await else { continue };
+        if opened.unread.is_empty() && !remind::due(&opened.checkpoint, now).is_empty() {
+            // What a worker is due for is to remind that person.
+            row.due = None;
+        }
         for (_, request, _) in people::open_requests(&opened) {
             if let Some(how) = people::answered(&opened, &request.name) {
                 row.why.push_str(&format!(", {how}"));

@@ -212,7 +212,8 @@ fn pending(opened: &Opened) -> String {
             }
             ActionState::Doubt { text, .. } => format!("IN DOUBT: {}", line(&opened.text(text), 100)),
         };
-        format!("{}  {}  {state}\n", action.ordinal, action.tool)
+        let deadline = action.ends_at().map(|deadline| format!("; its deadline is {deadline}")).unwrap_or_default();
+        format!("{}  {}  {state}{deadline}\n", action.ordinal, action.tool)
     });
     rows.collect()
 }

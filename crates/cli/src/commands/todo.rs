@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use lodestep::core::Result;
 use lodestep::core::checkpoint::{Action, ActionState};
 use lodestep::core::event::Request;
 use lodestep::core::ids::DEFAULT_NAMESPACE;
 use lodestep::core::rules::standing::Status;
+use lodestep::core::{Result, Timestamp};
 use lodestep::inspect::{self, Opened};
 use lodestep::store::{RequestRow, RunRow, Store};
 use serde_json::{Value, json};
@@ -29,6 +29,10 @@ pub struct Item {
     pub request: Option<lodestep::core::Digest>,
     /// What it is about, in a line.
     pub what: String,
+    /// Since when it waits.
+    pub since: Timestamp,
+    /// When it ends by itself, if it does.
+    pub until: Option<Timestamp>,
     /// The command that settles it.
     pub command: String,
     /// What else would.
@@ -82,6 +86,8 @@ async fn of_run(app: &App, store: &dyn Store, sieve: &Sieve, row: RunRow) -> Vec
         action,
         request: None,
         what,
+        since: row.updated_at,
+        until: None,
         command: app.command(&command),
         or,
     };
@@ -128,7 +134,8 @@ async fn asked(app: &App, store: &dyn Store, sieve: &Sieve, requests: &[RequestR
             continue;
         }
         let name = short.get(&request.name).cloned().unwrap_or_default();
-        let expires = open.expires_at.map(|at| format!(", expires {at}")).unwrap_or_default();
+        let until = action.asked_until();
+        let expires = until.map(|at| format!(", expires {at}")).unwrap_or_default();
         let (kind, command, or) = match approval {
             true => ("approval", format!("approve {name}"), "or deny"),
             false => ("question", format!("answer {name} …"), ""),
@@ -138,7 +145,9 @@ async fn asked(app: &App, store: &dyn Store, sieve: &Sieve, requests: &[RequestR
             run: opened.row.clone(),
             action: Some(action.ordinal.0),
             request: Some(request.name),
-            what: format!("{}{expires}", call(opened, action)),
+            what: format!("{}, since {}{expires}", call(opened, action), open.asked_at),
+            since: open.asked_at,
+            until,
             command: app.command(&command),
             or,
         });
@@ -204,6 +213,6 @@ pub fn as_json(item: &Item) -> Value {
     json!({
         "kind": item.kind, "run": item.run.run.key.run, "agent": item.run.agent, "labels": item.run.labels,
         "action": item.action, "request": item.request, "what": item.what, "command": item.command,
-        "since": item.run.updated_at.to_string(),
+        "since": item.since.to_string(), "until": item.until.map(|until| until.to_string()),
     })
 }
