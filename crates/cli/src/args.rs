@@ -71,6 +71,9 @@ pub enum Command {
         /// Wait so long after each step, to watch it.
         #[arg(long, value_name = "DURATION", value_parser = duration)]
         pace: Option<std::time::Duration>,
+        /// Abort the process at a fault point, as with `run`.
+        #[arg(long, value_name = "TOOL:POINT")]
+        crash_at: Option<String>,
     },
     /// Advance everything that is due, until Ctrl-C.
     #[command(after_help = "Example: lodestep worker --until-idle")]
@@ -78,6 +81,9 @@ pub enum Command {
         /// Leave when nothing is due now.
         #[arg(long)]
         until_idle: bool,
+        /// Abort the process at a fault point, as with `run`.
+        #[arg(long, value_name = "TOOL:POINT")]
+        crash_at: Option<String>,
     },
     /// Run an agent once, then once per fault point with a crash there, and count its effects.
     #[command(after_help = "Example: lodestep test examples/research/agent.toml")]

@@ -12,6 +12,9 @@ use serde_json::Value;
 
 use crate::text::{compact, line};
 
+/// What happened is not cut to fewer columns than these for the sake of where the run stands.
+const LEAST_COLUMNS: usize = 30;
+
 /// Prints progress.
 pub struct Progress {
     pace: Option<Duration>,
@@ -134,12 +137,31 @@ impl Observer for Progress {
         for what in &told {
             let id = run.run.as_str();
             let who = if self.several { format!("{}  ", &id[id.len().saturating_sub(6)..]) } else { String::new() };
-            lodestep::note!("{who}step {:<4} {:<60} {tail}", after.seq, line(what, 110));
+            lodestep::note!("{}", fitted(&format!("{who}step {:<4} ", after.seq), what, &tail, columns()));
         }
         if let Some(pace) = self.pace.filter(|_| !told.is_empty()) {
             std::thread::sleep(pace);
         }
     }
+}
+
+/// The columns of the terminal that the lines are shown on; `None` when they go elsewhere.
+fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+/// A line of progress: what happened, and where the run stands. On a terminal it has one row: what happened is cut, and where
+/// little would be left of it, it stands alone.
+fn fitted(head: &str, what: &str, tail: &str, columns: Option<usize>) -> String {
+    let Some(columns) = columns else { return format!("{head}{:<60} {tail}", line(what, 110)) };
+    let room = columns.saturating_sub(head.chars().count());
+    let beside = room.saturating_sub(tail.chars().count() + 1);
+    if beside < LEAST_COLUMNS {
+        return format!("{head}{}", line(what, room.max(1)));
+    }
+    let width = beside.min(60);
+    format!("{head}{:<width$} {tail}", line(what, beside.min(110)))
 }
 
 fn state(after: &Checkpoint) -> String {
@@ -180,4 +202,25 @@ fn summary(arguments: &[u8]) -> String {
         .take(3)
         .collect();
     if short.is_empty() { String::new() } else { format!(" {}", short.join(" ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fitted;
+
+    #[test]
+    fn a_line_fits_the_terminal() {
+        let (head, what, tail) = (
+            "step 14   ",
+            "documents_read 2349-pin.md:60-110 and much more of it".repeat(3),
+            "milestones 1/2  31k tok",
+        );
+        for columns in [10, 40, 64, 80, 100, 200] {
+            let shown = fitted(head, &what, tail, Some(columns)).chars().count();
+            assert!(shown <= columns.max(head.len() + 1), "{columns}: {shown}");
+        }
+        assert!(fitted(head, &what, tail, Some(80)).ends_with(tail), "where the run stands is shown at 80 columns");
+        assert!(!fitted(head, &what, tail, Some(50)).contains(tail), "and not at the cost of what happened");
+        assert_eq!(fitted(head, "short", tail, None), format!("{head}{:<60} {tail}", "short"), "as elsewhere");
+    }
 }

@@ -523,6 +523,23 @@ impl Definition {
         })
     }
 
+    /// What another definition says otherwise: each tool by its name, the rest by the name of the part.
+    pub fn parts_unlike(&self, other: &Self) -> Vec<String> {
+        let parts = |definition: &Self| {
+            let mut value = serde_json::to_value(definition).unwrap_or(Value::Null);
+            let tools = value.as_object_mut().and_then(|parts| parts.remove("tools")).unwrap_or(Value::Null);
+            let named = tools.as_array().into_iter().flatten().map(|tool| {
+                let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
+                (format!("the tool {name}"), tool.clone())
+            });
+            let rest = value.as_object().into_iter().flatten().map(|(name, part)| (name.clone(), part.clone()));
+            rest.chain(named).collect::<BTreeMap<String, Value>>()
+        };
+        let (own, others) = (parts(self), parts(other));
+        let names: std::collections::BTreeSet<&String> = own.keys().chain(others.keys()).collect();
+        names.into_iter().filter(|name| own.get(*name) != others.get(*name)).cloned().collect()
+    }
+
     /// The digest that a run is pinned to.
     pub fn digest(&self) -> Digest {
         Digest::of(&self.to_bytes())

@@ -38,7 +38,7 @@ pub mod worker;
 
 pub use lodestep_core as core;
 pub use lodestep_store as store;
-pub use runtime::{Runtime, RuntimeBuilder, Start};
+pub use runtime::{Runtime, RuntimeBuilder, Start, nearest};
 
 /// The Rust of the documents compiles and runs.
 #[cfg(doctest)]

@@ -198,9 +198,7 @@ impl Runtime {
             let id = row.run.key.run.as_str();
             &id[id.len().saturating_sub(length.max(4))..]
         });
-        let scored = ends.map(|end| (strsim::osa_distance(&given, end), end));
-        let near = scored.filter(|(distance, _)| *distance <= (length / 3).max(1));
-        Ok(near.min_by_key(|(distance, _)| *distance).map(|(_, end)| end.to_owned()))
+        Ok(nearest(&given, ends).map(str::to_owned))
     }
 
     /// Why this machine can't keep a tool that runs in `folder` from the store's files; `None` when it can.
@@ -231,6 +229,13 @@ impl Runtime {
             Error::new("store.value_missing", what, "`lodestep verify` says what else is missing")
         })
     }
+}
+
+/// The known name that is closest to a given one, if no more than a third of its characters are other ones.
+pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let most = (given.chars().count() / 3).max(1);
+    let scored = known.into_iter().map(|name| (strsim::osa_distance(given, name), name));
+    scored.filter(|(distance, _)| *distance <= most).min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
 }
 
 fn not_found(id_end: &str, nearest: Option<&str>) -> Error {

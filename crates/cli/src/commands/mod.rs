@@ -4,6 +4,7 @@ mod artifacts;
 mod bundle;
 mod cancel;
 mod context;
+mod crashing;
 mod diff;
 mod doctor;
 mod dry_run;
@@ -48,8 +49,8 @@ pub async fn run(app: &App, command: Command) -> Result<u8> {
         Command::Resume { run, all, bulk, .. } if bulk.is_given() => {
             resume::resume_many(app, run.is_some() || all, &bulk).await
         }
-        Command::Resume { run, all, pace, .. } => resume::resume(app, run, all, pace).await,
-        Command::Worker { until_idle } => worker::worker(app, until_idle).await,
+        Command::Resume { run, all, pace, crash_at, .. } => resume::resume(app, run, all, pace, crash_at).await,
+        Command::Worker { until_idle, crash_at } => worker::worker(app, until_idle, crash_at).await,
         Command::Test(args) => test::test(app, args).await,
         Command::Ls { selection, limit } => ls::ls(app, &selection, limit).await,
         Command::Todo { selection, limit } => todo::todo(app, &selection, limit).await,

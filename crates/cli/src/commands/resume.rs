@@ -11,18 +11,28 @@ use lodestep::store::{Filter, RunRow};
 
 use crate::app::App;
 use crate::bulk::Bulk;
+use crate::commands::crashing;
 use crate::commands::run::{as_process, exit_code, follow, interruptible};
 use crate::select;
 use crate::text::short_id;
 use crate::wiring::wiring;
 
 /// Goes on with one run, or with all.
-pub async fn resume(app: &App, run: Option<String>, all: bool, pace: Option<Duration>) -> Result<u8> {
+pub async fn resume(
+    app: &App,
+    run: Option<String>,
+    all: bool,
+    pace: Option<Duration>,
+    crash_at: Option<String>,
+) -> Result<u8> {
     let runtime = app.open_to_work(false, wiring(app, None)?.environment())?;
     let rows = match run {
         Some(id_end) => vec![app.find(&runtime, &id_end).await?],
         None => unfinished(&runtime).await?,
     };
+    if let Some(point) = crash_at.filter(|_| rows.len() == 1 || all) {
+        return crashing::at(&runtime, &rows, &point).await;
+    }
     match rows.as_slice() {
         [] => Err(Error::new("run.none_unfinished", "no run of this store is unfinished", "`lodestep ls` lists all")),
         [row] => go_on(app, &runtime, row, pace).await,
@@ -56,7 +66,8 @@ pub async fn resume_many(app: &App, named: bool, bulk: &Bulk) -> Result<u8> {
     bulk.say_to_runs(app, &runtime, "resume", &[Status::Stopped], || Word::Resume, "resumed").await
 }
 
-async fn unfinished(runtime: &Runtime) -> Result<Vec<RunRow>> {
+/// Every run that is not over, the newest first.
+pub async fn unfinished(runtime: &Runtime) -> Result<Vec<RunRow>> {
     let filter = Filter { statuses: select::unfinished(), limit: Some(1_000), ..Filter::default() };
     runtime.store().list(DEFAULT_NAMESPACE, &filter).await
 }
@@ -70,6 +81,10 @@ async fn go_on(app: &App, runtime: &Runtime, row: &RunRow, pace: Option<Duration
     // A run in doubt may have stopped besides, and a pause may be unread: the run itself knows.
     let stopped = matches!(row.status, Status::Stopped | Status::Quarantined);
     match runtime.send(&row.run.key, &app.by(), Word::Resume).await? {
+        Verdict::Refused(error) if error.code() == "run.quarantined" => {
+            app.report(&error);
+            return Ok(exit_code(Status::Quarantined));
+        }
         Verdict::Refused(error) if stopped => return Err(error),
         _ => {}
     }

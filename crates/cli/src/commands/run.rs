@@ -8,7 +8,7 @@ use lodestep::core::ids::DEFAULT_NAMESPACE;
 use lodestep::core::json::canonical;
 use lodestep::core::rules::inbox::Verdict;
 use lodestep::core::rules::standing::{Reason, Standing, Status};
-use lodestep::core::{Digest, Error, Result, RunId, RunKey};
+use lodestep::core::{Definition, Digest, Error, Result, RunId, RunKey};
 use lodestep::secrets::Lacking;
 use lodestep::store::{Filter, RunRow, Started};
 use lodestep::worker::{DRAIN, Shutdown};
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::app::App;
 use crate::args::RunArgs;
 use crate::commands::dry_run::dry_run;
-use crate::commands::show;
+use crate::commands::{crashing, show};
 use crate::following::{Following, ended_unseen};
 use crate::notify::Notify;
 use crate::people;
@@ -51,7 +51,7 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
         return Ok(0);
     }
     if let Some(point) = args.crash_at {
-        return crash_at(&point);
+        return crashing::again_with(&point);
     }
     missing_secrets(&lacking)?;
     if args.dry_run {
@@ -68,7 +68,6 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
     let runtime = app.open_to_work(true, environment)?;
     let join_unfinished = !args.new && id.is_none();
     let definition = file.definition.clone();
-    let digest = definition.digest();
     if join_unfinished {
         let inputs = Digest::of(&canonical(&inputs));
         if let Some(row) = ended_unseen(app, &runtime, &definition.name, &inputs).await? {
@@ -84,9 +83,9 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
             lodestep::note!("run {} started{}", short_id(run.key.run.as_str(), &[]), as_process());
             run.key
         }
-        Started::Existing(row) => going_on(&row, &digest, "--id names it"),
+        Started::Existing(row) => going_on(&runtime, &row, &file.definition, "--id names it").await,
         Started::Unfinished(rows) => match rows.as_slice() {
-            [row] => going_on(row, &digest, "--new starts another"),
+            [row] => going_on(&runtime, row, &file.definition, "--new starts another").await,
             rows => return Err(several(rows)),
         },
     };
@@ -106,30 +105,6 @@ async fn is_under_way(app: &App, agent: &str, inputs: &Value, id: Option<&RunId>
         None => !row.status.is_terminal(),
     };
     Ok(rows.iter().any(|row| row.inputs == inputs && same(row)))
-}
-
-/// The armed point is read from the environment, once: this process becomes one that has it.
-fn crash_at(point: &str) -> Result<u8> {
-    let fault = |error: std::io::Error| Error::new("usage.crash_at", format!("can't start again: {error}"), "");
-    let program = std::env::current_exe().map_err(fault)?;
-    let mut rest: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
-    if let Some(at) = rest.iter().position(|word| word == "--crash-at") {
-        rest.drain(at..(at + 2).min(rest.len()));
-    }
-    rest.retain(|word| !word.to_string_lossy().starts_with("--crash-at="));
-    let mut command = std::process::Command::new(program);
-    command.args(rest).env(fault::CRASH_AT, point);
-    #[cfg(unix)]
-    {
-        use std::os::unix::process::CommandExt as _;
-        // Hints name the program as it was typed, also those of the process that this one becomes.
-        if let Some(typed) = std::env::args_os().next() {
-            command.arg0(typed);
-        }
-        Err(fault(command.exec()))
-    }
-    #[cfg(not(unix))]
-    return command.status().map_err(fault).map(|status| status.code().unwrap_or(1) as u8);
 }
 
 /// What was typed, without what would start another run.
@@ -163,11 +138,14 @@ fn unfit_secrets(lacking: &Lacking) -> Result<()> {
     Err(Error::new("agent.secret_short", what, next))
 }
 
-fn going_on(row: &RunRow, digest: &Digest, other: &str) -> Arc<RunKey> {
+async fn going_on(runtime: &Runtime, row: &RunRow, file: &Definition, other: &str) -> Arc<RunKey> {
     let id = short_id(row.run.key.run.as_str(), &[]);
     lodestep::note!("going on with {id} at step {}; {other}{}", row.seq, as_process());
-    if row.definition != *digest {
-        lodestep::note!("  the agent file has changed since; the run goes on with its own definition");
+    if row.definition != file.digest() {
+        let own = inspect::open(runtime.store(), &row.run.key).await.ok().and_then(|opened| opened.definition);
+        let what = own.map(|own| own.parts_unlike(file)).unwrap_or_default();
+        let what = if what.is_empty() { String::new() } else { format!(": {}", line(&what.join(", "), 200)) };
+        lodestep::note!("  the agent file has changed since{what}; the run goes on with its own definition");
     }
     row.run.key.clone()
 }

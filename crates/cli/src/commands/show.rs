@@ -4,9 +4,9 @@ use std::path::Path;
 
 use lodestep::Runtime;
 use lodestep::core::Result;
-use lodestep::core::checkpoint::{Action, ActionState, How, Phase};
+use lodestep::core::checkpoint::{Action, ActionState, Checkpoint, How, Phase};
 use lodestep::core::definition::{OnExpiry, ToolKind};
-use lodestep::core::event::{Evidence, Gate, Request, StopReason};
+use lodestep::core::event::{DeniedBy, Evidence, Gate, Request, StopReason};
 use lodestep::core::reference::with_inputs;
 use lodestep::core::rules::completion::{Judge, judge};
 use lodestep::core::rules::standing::{Reason, Status, standing};
@@ -327,7 +327,10 @@ pub fn acts(app: &App, opened: &Opened) -> String {
     let commands: &[&str] = match ahead.status {
         Status::Completed | Status::Failed | Status::Cancelled if !opened.unread.is_empty() => &["resume"],
         Status::Waiting | Status::InDoubt if only_a_word => &["cancel"],
-        Status::Ready | Status::Waiting | Status::InDoubt | Status::Stopped => &["resume", "cancel"],
+        Status::Ready | Status::Waiting | Status::InDoubt | Status::Stopped if !needs_guidance(&opened.ahead) => {
+            &["resume", "cancel"]
+        }
+        Status::Ready | Status::Waiting | Status::InDoubt | Status::Stopped => &["tell", "resume", "cancel"],
         Status::Quarantined => &["release", "cancel"],
         Status::Completed | Status::Failed | Status::Cancelled => &["show", "effects", "verify", "fork"],
     };
@@ -336,9 +339,18 @@ pub fn acts(app: &App, opened: &Opened) -> String {
         Reason::Stopped { why: StopReason::Quota } => Some(format!("quota show {id}")),
         _ => None,
     });
-    let commands = beside.chain(commands.iter().map(|word| format!("{word} {id}")));
+    let commands = beside.chain(commands.iter().map(|word| match *word {
+        "tell" => format!("tell {id} \"what to do now\""),
+        word => format!("{word} {id}"),
+    }));
     let lines: String = commands.map(|command| format!("  {}\n", app.command(&command))).collect();
     format!("now:\n{lines}")
+}
+
+/// Did it stop as it can't be complete, after a person's no? A resume alone has it try the same again.
+pub fn needs_guidance(state: &Checkpoint) -> bool {
+    let stopped = matches!(state.phase, Phase::Stopped { reason: StopReason::Completion, .. });
+    stopped && state.recent.iter().any(|settled| settled.how == How::Denied(DeniedBy::Person))
 }
 
 /// A run as JSON.

@@ -21,6 +21,9 @@ use crate::commands::test::trial::{Passed, Trial};
 /// A point that one trial can't reach is tried so often: how many transitions a run takes may differ by its timing.
 const TRIES: u32 = 3;
 
+/// So many trials in a row that no kill hits are enough: the agent is too fast for them.
+const MISSES: u32 = 20;
+
 /// Tests an agent file.
 pub async fn test(app: &App, args: TestArgs) -> Result<u8> {
     let file = AgentFile::load(&args.file).map_err(Error::from)?;
@@ -58,17 +61,30 @@ async fn trials(app: &App, args: &TestArgs, setting: &Setting) -> Result<u8> {
     for (nth, point) in baseline.points.iter().enumerate().step_by(args.every.max(1)) {
         at_point(setting, &mut tally, nth + 1, point).await?;
     }
-    let mut chance = Chance(args.seed);
-    let mut round = 0;
-    while tally.kills < args.kills {
-        round += 1;
-        let most = Duration::from_millis(baseline.millis.max(50));
-        let kills = (args.kills - tally.kills).min(4);
-        let trial = Trial::new(setting, &format!("kills-{round}"), None).with_kills(kills, most, chance.next());
-        tally.take_in(&format!("random kills {round} (seed {})", args.seed), trial.run().await?);
-    }
+    random_kills(args, setting, &mut tally, &baseline.spans).await?;
     app.say(&tally.summary(args.kills), &tally.as_json());
     Ok(u8::from(!tally.faults.is_empty()))
+}
+
+/// Kills at random moments, until as many as are wanted have hit. A trial that was over before its moment shows nothing.
+async fn random_kills(args: &TestArgs, setting: &Setting, tally: &mut Tally, spans: &[Duration]) -> Result<()> {
+    let mut chance = Chance(args.seed);
+    let (mut round, mut missed) = (0, 0);
+    while tally.kills < args.kills && missed < MISSES {
+        round += 1;
+        let kills = (args.kills - tally.kills).min(4);
+        let trial = Trial::new(setting, &format!("kills-{round}"), None).with_kills(kills, spans, chance.next());
+        let ended = trial.run().await?;
+        let name = format!("random kills {round} (seed {})", args.seed);
+        if ended.kills > 0 || !ended.completed {
+            missed = 0;
+            tally.take_in(&name, ended);
+        } else {
+            missed += 1;
+            tally.miss(&name);
+        }
+    }
+    Ok(())
 }
 
 /// A crash at one point. A trial that did not crash there shows nothing of it.

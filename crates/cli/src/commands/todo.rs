@@ -13,6 +13,7 @@ use lodestep::store::{RequestRow, RunRow, Store};
 use serde_json::{Value, json};
 
 use crate::app::App;
+use crate::commands::show::needs_guidance;
 use crate::people::{self, About};
 use crate::select::{MOST, Selection, Sieve};
 use crate::text::{line, short_id, visible};
@@ -108,7 +109,13 @@ async fn of_run(app: &App, store: &dyn Store, sieve: &Sieve, row: RunRow) -> Vec
         Err(error) => format!("{} [{}]", error.what(), error.code()),
     };
     match row.status {
-        Status::Stopped if is_meant => items.push(item("stopped", None, why, format!("resume {id}"), "or cancel")),
+        Status::Stopped if is_meant => {
+            let denied = opened.as_ref().is_ok_and(|opened| needs_guidance(&opened.checkpoint));
+            items.push(match denied {
+                true => item("stopped", None, why, format!("tell {id} \"what to do now\""), "then resume, or cancel"),
+                false => item("stopped", None, why, format!("resume {id}"), "or cancel"),
+            });
+        }
         Status::Quarantined if is_meant => {
             items.push(item("quarantined", None, why, format!("release {id}"), "or cancel"));
         }

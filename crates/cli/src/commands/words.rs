@@ -220,9 +220,32 @@ async fn requests(app: &App, runtime: &Runtime, names: &[String]) -> Result<Vec<
     Ok(rows)
 }
 
+/// A request is named by at least so many characters: fewer may be another's tomorrow.
+const LEAST: usize = 4;
+
+/// What is open, in words.
+async fn open_names(runtime: &Runtime) -> Result<String> {
+    let open = runtime.store().open_requests(DEFAULT_NAMESPACE, 10).await?;
+    let names: Vec<String> = open.iter().map(|row| row.name.to_hex()[..8].to_owned()).collect();
+    Ok(if names.is_empty() { "no request is open".to_owned() } else { format!("open are: {}", names.join(", ")) })
+}
+
+/// Of the open requests the start of a name, as long as the one given, that is nearest to it and near enough.
+async fn nearest(runtime: &Runtime, wanted: &str) -> Result<Option<String>> {
+    let open = runtime.store().open_requests(DEFAULT_NAMESPACE, MOST).await?;
+    let length = wanted.chars().count();
+    let starts: Vec<String> = open.iter().map(|row| row.name.to_hex().chars().take(length).collect()).collect();
+    Ok(lodestep::nearest(wanted, starts.iter().map(String::as_str)).map(str::to_owned))
+}
+
 /// The one request whose name begins so.
 async fn request(app: &App, runtime: &Runtime, name: &str) -> Result<RequestRow> {
     let wanted = name.trim().to_lowercase();
+    if wanted.chars().count() < LEAST {
+        let open = open_names(runtime).await?;
+        let what = format!("`{}` is too short for a request's name", name.escape_default());
+        return Err(Error::new("usage.request", what, format!("give its first {LEAST} characters or more; {open}")));
+    }
     let hex = !wanted.is_empty() && wanted.chars().all(|c| c.is_ascii_hexdigit());
     let found = if hex { runtime.store().find_requests(DEFAULT_NAMESPACE, &wanted).await? } else { Vec::new() };
     let open: Vec<&RequestRow> = found.iter().filter(|row| row.open).collect();
@@ -240,9 +263,10 @@ async fn request(app: &App, runtime: &Runtime, name: &str) -> Result<RequestRow>
         names.collect::<Vec<_>>().join(", ")
     };
     if found.is_empty() {
-        let open = runtime.store().open_requests(DEFAULT_NAMESPACE, 10).await?;
-        let next =
-            if open.is_empty() { "no request is open".to_owned() } else { format!("open are: {}", listed(&open)) };
+        let next = match nearest(runtime, &wanted).await? {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => open_names(runtime).await?,
+        };
         return Err(Error::new(
             "request.not_found",
             format!("no request's name begins with `{}`", name.escape_default()),

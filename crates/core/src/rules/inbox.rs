@@ -529,10 +529,24 @@ fn not_in_doubt(draft: &Draft, ordinal: Ordinal) -> Result<Verdict> {
     let checkpoint = draft.checkpoint();
     if ordinal.0 == 0 || ordinal.0 > checkpoint.last_ordinal {
         let what = format!("there is no action {ordinal}; the last is {}", checkpoint.last_ordinal);
-        return refused("action.not_found", what, "`lodestep show RUN` lists those in doubt");
+        return refused("action.not_found", what, in_doubt(checkpoint));
     }
     let state = describe(checkpoint, ordinal);
-    refused("action.not_in_doubt", format!("action {ordinal} is not in doubt: {state}"), "nothing changed")
+    refused("action.not_in_doubt", format!("action {ordinal} is not in doubt: {state}"), in_doubt(checkpoint))
+}
+
+/// Which actions a word on a doubt could mean.
+fn in_doubt(checkpoint: &Checkpoint) -> String {
+    let doubt = |action: &&Action| matches!(action.state, ActionState::Doubt { .. } | ActionState::LookUp { .. });
+    let doubts: Vec<&Action> = checkpoint.pending.values().filter(doubt).collect();
+    match doubts.as_slice() {
+        [] => "nothing changed: no action of the run is in doubt; `lodestep show RUN` shows it".to_owned(),
+        [one] => format!("did you mean action {}, {}? nothing changed", one.ordinal, one.tool),
+        several => {
+            let named: Vec<String> = several.iter().map(|one| format!("{} ({})", one.ordinal, one.tool)).collect();
+            format!("in doubt are {}; nothing changed", named.join(", "))
+        }
+    }
 }
 
 /// An action's state in a few words.

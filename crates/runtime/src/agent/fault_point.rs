@@ -6,8 +6,12 @@ use lodestep_core::definition::{Definition, StateAct, ToolKind};
 use super::names::{instead, shown};
 use crate::fault::{Armed, Point, parse};
 
-/// Checks the text that arms a point.
-pub(super) fn check(definition: &Definition, text: &str) -> Result<(), Error> {
+/// Checks the text that arms a point: a run of this definition can pass it.
+///
+/// # Errors
+///
+/// `usage.crash_at` naming the nearest tool, or the points that the tool passes.
+pub fn check(definition: &Definition, text: &str) -> Result<(), Error> {
     let fault = |what: String, next: String| Error::new("usage.crash_at", what, next);
     let Armed::Named { tool, point, .. } = parse(text).map_err(|what| fault(what, String::new()))? else {
         return Ok(());

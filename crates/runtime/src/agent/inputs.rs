@@ -23,6 +23,8 @@ pub struct InputSpec {
     pub default: Option<Value>,
     /// What it means, for people.
     pub description: Option<String>,
+    /// A text has at least so many characters, blanks at its ends not counted.
+    pub min_length: u64,
 }
 
 /// The type of an input.
@@ -39,6 +41,9 @@ pub enum InputKind {
     /// `true` or `false`.
     Boolean,
 }
+
+/// The longest that a file can demand of a text.
+const LONGEST_LEAST: u64 = 1_000;
 
 const KINDS: [(&str, InputKind); 5] = [
     ("string", InputKind::String),
@@ -62,16 +67,35 @@ fn spec(name: &str, item: &Item<'_>) -> InputSpec {
         item.fault(what, "use letters, digits and _, no digit first, 64 at most");
     }
     // An input that is at fault is still known, so that references to it are not faults as well.
-    let mut spec = InputSpec { name: name.to_owned(), kind: InputKind::String, default: None, description: None };
+    let mut spec =
+        InputSpec { name: name.to_owned(), kind: InputKind::String, default: None, description: None, min_length: 0 };
     let Some(table) = item.table("input", "a table, such as { type = \"string\" }") else { return spec };
     let kind = table.need("type", "type = \"string\"").and_then(|item| item.one_of(&KINDS));
     spec.kind = kind.unwrap_or(InputKind::String);
     spec.description = table.get("description").and_then(|item| item.text());
+    if let Some(item) = table.get("min_length") {
+        if kind.is_some_and(|kind| kind != InputKind::String) {
+            item.fault(format!("`{}`: only a text has a length", item.name), "take it out");
+        }
+        spec.min_length = item.whole(1..=LONGEST_LEAST).unwrap_or(0);
+    }
     if let (Some(kind), Some(item)) = (kind, table.get("default")) {
         spec.default = default(kind, &item);
+        if let Some(why) = spec.default.as_ref().and_then(|value| too_short(&spec, value)) {
+            item.fault(format!("`{}`: {why}", item.name), "make it longer, or take `min_length` out");
+        }
     }
     table.close();
     spec
+}
+
+/// What is wrong with a text that is shorter than it may be.
+fn too_short(spec: &InputSpec, value: &Value) -> Option<String> {
+    let text = value.as_str().filter(|_| spec.kind == InputKind::String)?;
+    let least = spec.min_length;
+    let noun = if least == 1 { "character" } else { "characters" };
+    let is_short = (text.trim().chars().count() as u64) < least;
+    is_short.then(|| format!("\"{}\" has fewer than {least} {noun}", shown(text)))
 }
 
 fn default(kind: InputKind, item: &Item<'_>) -> Option<Value> {
@@ -141,6 +165,10 @@ pub(super) fn values(
         let value = match (text, &spec.default) {
             (Some(text), _) => {
                 let value = read(spec.kind, text).map_err(|why| invalid(spec, &why))?;
+                if let Some(why) = too_short(spec, &value) {
+                    let what = format!("the input `{}`: {why}", spec.name);
+                    return Err(Error::new("input.invalid", what, "give a longer text"));
+                }
                 at_home(spec, value, cwd)?
             }
             (None, Some(default)) => at_home(spec, default.clone(), folder)?,

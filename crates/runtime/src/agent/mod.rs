@@ -51,6 +51,7 @@ use serde_json::Value;
 use toml::de::DeTable;
 
 pub use duration::parse as duration_ms;
+pub use fault_point::check as check_fault_point;
 pub use faults::{AgentFileErrors, Fault};
 pub use inputs::{InputKind, InputSpec};
 pub use money::micro as usd_micro;

@@ -105,9 +105,18 @@ impl Tally {
         self.faults.extend(faults.into_iter().map(|fault| format!("{name}: {fault}")));
     }
 
+    /// Takes in a trial that was over before its kill came: it shows nothing, and is no trial.
+    pub fn miss(&mut self, name: &str) {
+        if !self.quiet {
+            print_out(&format!("{name:<44} missed: the run was over before the kill\n"));
+        }
+        self.rows.push(json!({"trial": name, "reached": false, "faults": []}));
+    }
+
     /// In a line.
     pub fn summary(&self, wanted_kills: u32) -> String {
-        let kills = if wanted_kills > 0 { format!(", {} random kills", self.kills) } else { String::new() };
+        let kills =
+            if wanted_kills > 0 { format!(", {} of {wanted_kills} random kills", self.kills) } else { String::new() };
         let over = match self.passed_over {
             0 => String::new(),
             over => format!(", {over} points passed over"),

@@ -32,7 +32,7 @@ pub struct Trial<'a> {
     folder: PathBuf,
     crash_at: Option<Passed>,
     kills: u32,
-    kill_within: Duration,
+    kill_within: Vec<Duration>,
     chance: Chance,
 }
 
@@ -76,6 +76,8 @@ pub struct Ended {
     pub asked: u32,
     /// How long it took, in milliseconds.
     pub millis: u64,
+    /// How long each of its commands took.
+    pub spans: Vec<Duration>,
     /// The fault points that were passed.
     pub points: Vec<Passed>,
     /// The newest version of each artifact, by digest.
@@ -97,12 +99,13 @@ impl<'a> Trial<'a> {
     /// A trial in a folder of its own, with a crash at a point if one is given.
     pub fn new(setting: &'a Setting, name: &str, crash_at: Option<Passed>) -> Self {
         let folder = setting.folder.join(name);
-        Self { setting, folder, crash_at, kills: 0, kill_within: Duration::ZERO, chance: Chance::new(0) }
+        Self { setting, folder, crash_at, kills: 0, kill_within: Vec::new(), chance: Chance::new(0) }
     }
 
-    /// With so many kills, each at a random moment within that time of a command's start.
-    pub fn with_kills(self, kills: u32, within: Duration, seed: u64) -> Self {
-        Self { kills, kill_within: within, chance: Chance::new(seed), ..self }
+    /// With at most so many kills, each at a random moment within the time that the command takes otherwise. A command can
+    /// end before its moment comes: what it had left to do took less.
+    pub fn with_kills(self, kills: u32, spans: &[Duration], seed: u64) -> Self {
+        Self { kills, kill_within: spans.to_vec(), chance: Chance::new(seed), ..self }
     }
 
     /// Runs it to its end.
@@ -111,10 +114,12 @@ impl<'a> Trial<'a> {
         std::fs::create_dir_all(&world).map_err(|error| folder_fault(&self.folder, &error))?;
         let started = Instant::now();
         let (mut crashes, mut killed, mut asked, mut why) = (0, 0, 0, String::new());
-        let mut completed = false;
+        let (mut completed, mut spans, mut answered) = (false, Vec::new(), 0);
         for command in 0..COMMANDS {
-            let kill = killed < self.kills;
-            let status = self.command(command, kill).await?;
+            let moment = (killed < self.kills).then(|| self.moment(answered));
+            let begun = Instant::now();
+            let status = self.command(command, moment).await?;
+            spans.push(begun.elapsed());
             match status.map(|status| (status.code(), status)) {
                 // Killed at a random moment. Who has seen the end does not type the command again.
                 None => {
@@ -129,7 +134,10 @@ impl<'a> Trial<'a> {
                     completed = true;
                     break;
                 }
-                Some((Some(3 | 5), _)) => asked += self.answer().await?,
+                Some((Some(3 | 5), _)) => {
+                    answered += 1;
+                    asked += self.answer().await?;
+                }
                 Some((Some(code), _)) => {
                     why = format!("the command ended with {code}; {}", self.last_line());
                     break;
@@ -144,6 +152,7 @@ impl<'a> Trial<'a> {
             kills: killed,
             asked,
             millis: started.elapsed().as_millis() as u64,
+            spans,
             points: self.passed(),
             artifacts: self.artifacts().await?,
             applied: ledger::read(self.setting, &self.folder.join("world"), &self.folder.join("held")).await?,
@@ -173,8 +182,8 @@ impl<'a> Trial<'a> {
         self.folder.join("store.db")
     }
 
-    /// Gives the command once. `None` when it was killed.
-    async fn command(&mut self, nth: u32, kill: bool) -> Result<Option<ExitStatus>> {
+    /// Gives the command once, and kills it after that time if one is given. `None` when it was killed.
+    async fn command(&self, nth: u32, kill_after: Option<Duration>) -> Result<Option<ExitStatus>> {
         let program = std::env::current_exe().map_err(|error| folder_fault(&self.folder, &error))?;
         let log = std::fs::OpenOptions::new().create(true).append(true).open(self.folder.join("log"));
         let log = log.map_err(|error| folder_fault(&self.folder, &error))?;
@@ -194,10 +203,9 @@ impl<'a> Trial<'a> {
             std::fs::File::create(self.folder.join("shown")).map_err(|error| folder_fault(&self.folder, &error))?;
         command.stdin(Stdio::null()).stdout(shown).stderr(log).kill_on_drop(true);
         let mut child = command.spawn().map_err(|error| folder_fault(&self.folder, &error))?;
-        let span = if kill { self.moment() } else { LONGEST };
-        match tokio::time::timeout(span, child.wait()).await {
+        match tokio::time::timeout(kill_after.unwrap_or(LONGEST), child.wait()).await {
             Ok(status) => status.map(Some).map_err(|error| folder_fault(&self.folder, &error)),
-            Err(_) if kill => {
+            Err(_) if kill_after.is_some() => {
                 child.kill().await.map_err(|error| folder_fault(&self.folder, &error))?;
                 Ok(None)
             }
@@ -213,9 +221,9 @@ impl<'a> Trial<'a> {
         shown.lines().any(|line| line.starts_with("run ") && line.contains(" is completed"))
     }
 
-    fn moment(&mut self) -> Duration {
-        let micros = self.kill_within.as_micros().max(1) as u64;
-        Duration::from_micros(self.chance.next() % micros)
+    /// A moment of the command after so many answers.
+    fn moment(&mut self, answered: usize) -> Duration {
+        moment_in(&self.kill_within, answered, self.chance.next())
     }
 
     fn last_line(&self) -> String {
@@ -280,6 +288,29 @@ impl<'a> Trial<'a> {
     }
 }
 
+/// A moment within what the command after so many answers took without a kill; the last one's where there were fewer.
+fn moment_in(spans: &[Duration], answered: usize, drawn: u64) -> Duration {
+    let within = spans.get(answered).or(spans.last()).copied().unwrap_or_default();
+    Duration::from_micros(drawn % (within.as_micros().max(1) as u64))
+}
+
 fn folder_fault(folder: &std::path::Path, error: &std::io::Error) -> Error {
     Error::new("test.folder", format!("{}: {error}", folder.display()), "`--keep FOLDER` names another place")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kill_comes_while_its_command_runs() {
+        let spans = [Duration::from_millis(90), Duration::from_millis(4)];
+        let mut chance = Chance::new(7);
+        for (answered, most) in [(0, 90), (1, 4), (2, 4)] {
+            let moments: Vec<Duration> = (0..100).map(|_| moment_in(&spans, answered, chance.next())).collect();
+            assert!(moments.iter().all(|moment| *moment < Duration::from_millis(most)), "{answered}");
+            assert!(moments.iter().any(|moment| *moment > Duration::from_millis(most / 2)), "{answered}");
+        }
+        assert_eq!(moment_in(&[], 0, 9), Duration::ZERO);
+    }
 }

@@ -129,6 +129,7 @@ fn a_full_file_is_read_field_by_field() {
         kind,
         default,
         description: description.map(str::to_owned),
+        min_length: 0,
     };
     let topic = input("topic", InputKind::String, None, Some("What it is on."));
     assert_eq!(file.inputs, [topic, input("folder", InputKind::Path, Some(json!(".")), None)]);
