@@ -125,21 +125,33 @@ async fn tim_01_reminders_that_were_missed_are_told_once_at_the_start() {
     assert_eq!(a_start(&path, &clock).await, [], "an answer that came meanwhile is read first");
 }
 
+/// Tells the worker to stop at the third reminder.
+struct UntilTheThird {
+    told: Reminded,
+    shutdown: Shutdown,
+}
+
+impl Observer for UntilTheThird {
+    fn committed(&self, _: &RunKey, _: &[Event], _: &[Vec<u8>], _: &Checkpoint) {}
+
+    fn reminded(&self, run: &RunKey, state: &Checkpoint, reminders: &[Reminder]) {
+        self.told.reminded(run, state, reminders);
+        if reminders.iter().any(|reminder| reminder.number == 3) {
+            self.shutdown.begin();
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_is_there_reminds_when_the_time_comes() {
-    let (clock, reminded) = (test_time(), Arc::new(Reminded::default()));
+    let clock = test_time();
     let model = script(json!([says(&[("pay", json!({"n": 1}))]), says(&[("finish", json!({}))])]));
     let runtime = in_memory(&clock, functions(&Ledger::default(), &["pay"]), model);
     start(&runtime, asking(|it| it.policy[0].remind_ms = Some(30_000))).await;
     let shutdown = Shutdown::default();
-    let work = runtime.work(reminded.clone(), &shutdown);
-    let later = async {
-        tokio::time::sleep(std::time::Duration::from_secs(100)).await;
-        shutdown.begin();
-    };
-    let (worked, ()) = tokio::join!(work, later);
-    worked.expect("worked");
-    assert_eq!(*reminded.0.lock().expect("sound"), [(1, 1), (1, 2), (1, 3)]);
+    let third = Arc::new(UntilTheThird { told: Reminded::default(), shutdown: shutdown.clone() });
+    runtime.work(third.clone(), &shutdown).await.expect("worked");
+    assert_eq!(*third.told.0.lock().expect("sound"), [(1, 1), (1, 2), (1, 3)]);
 }
 
 #[tokio::test]

@@ -74,7 +74,7 @@ g = { type = "string", required = true }"#,
                 r#"5:7: `inputs.d.type` can't be "str" | write one of string, path, integer, number, boolean"#,
                 "6:25: `inputs.e.default` is a text | write a whole number, such as 3",
                 r#"7:22: `inputs.f.default`: "" is no path | write a path in quotes"#,
-                "8:24: `required` is no key of [inputs.g] | the keys are type, description, default",
+                "8:24: `required` is no key of [inputs.g] | the keys are type, description, min_length, default",
             ],
         ),
         (
