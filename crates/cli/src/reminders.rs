@@ -50,3 +50,30 @@ impl Told {
 fn name(reminder: &Reminder) -> String {
     format!("{} {} {}", reminder.request.to_hex(), reminder.since.as_micros(), reminder.number)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lodestep::core::{Digest, Ordinal, RunId, Timestamp};
+
+    fn reminder(request: &[u8], since: i64, number: u64) -> Reminder {
+        let (since, due) = (Timestamp::from_micros(since), Timestamp::from_micros(since));
+        Reminder { action: Ordinal(1), request: Digest::of(request), since, number, due }
+    }
+
+    #[test]
+    fn each_due_moment_is_told_once_whichever_process_comes_to_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let run = RunKey { namespace: "default".to_owned(), run: RunId::parse("one").expect("sound") };
+        let take = |reminders: &[Reminder]| Told::beside(&folder.path().join("store.db")).take(&run, reminders);
+        let (first, second, other) = (reminder(b"a", 5, 1), reminder(b"a", 5, 2), reminder(b"b", 5, 1));
+        assert_eq!(take(&[first, other]), [first, other]);
+        assert_eq!(take(&[first, other]), []);
+        assert_eq!(take(&[second, other]), [second], "the next interval, and the other one is kept");
+        assert_eq!(take(&[second, other]), []);
+        let again = reminder(b"a", 9, 1);
+        assert_eq!(take(&[again]), [again], "asked anew after a resume");
+        Told::beside(&folder.path().join("store.db")).forget(&run);
+        assert_eq!(take(&[other]), [other]);
+    }
+}

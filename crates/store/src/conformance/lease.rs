@@ -147,7 +147,7 @@ pub(super) async fn a_commit_that_releases_leaves_the_run_where_it_stands(subjec
         ensure_equal!((row.holder, row.crashes, row.seq), (None, 0, 2));
         rows.push((row.status, row.due.is_some(), row.why));
     }
-    let why = format!("approval {}", &name.to_hex()[..4]);
+    let why = format!("approval {} since {}", &name.to_hex()[..4], Timestamp::from_micros(0));
     ensure_equal!(rows[0], (Status::Ready, true, String::new()));
     ensure_equal!(rows[1], (Status::Waiting, false, why));
     ensure_equal!(rows[2], (Status::Completed, false, String::new()));
