@@ -102,10 +102,15 @@ tools = ["pay"]
 class = "checkable"
 decide = "ask"
 expires = "7d"
+remind = "1d"
 
 [[policy]]
 classes = ["keyed"]
 decide = "deny"
+
+[questions]
+expires = "9d"
+remind = "2d"
 
 [quota]
 total_tokens = 9
