@@ -73,6 +73,9 @@ pub enum Closing {
     /// The outcome of an equal effect of the lineage was taken for it.
     #[n(6)]
     Reused,
+    /// Its action's tool or policy changed, and it was asked anew under another name.
+    #[n(43)]
+    Superseded,
 }
 
 /// The last settled action and how often it came in a row.
