@@ -1,6 +1,7 @@
 //! `run`: start an agent, or go on with its unfinished run; stay until it ends or needs what this terminal can't give.
 
 use std::io::IsTerminal as _;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use serde_json::{Value, json};
 use crate::app::App;
 use crate::args::RunArgs;
 use crate::commands::dry_run::dry_run;
-use crate::commands::show;
+use crate::commands::{show, upgrade};
 use crate::following::{Following, ended_unseen};
 use crate::notify::Notify;
 use crate::people;
@@ -84,9 +85,9 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
             lodestep::note!("run {} started{}", short_id(run.key.run.as_str(), &[]), as_process());
             run.key
         }
-        Started::Existing(row) => going_on(&row, &digest, "--id names it"),
+        Started::Existing(row) => going_on(app, &runtime, &row, &digest, &args.file, "--id names it").await,
         Started::Unfinished(rows) => match rows.as_slice() {
-            [row] => going_on(row, &digest, "--new starts another"),
+            [row] => going_on(app, &runtime, row, &digest, &args.file, "--new starts another").await,
             rows => return Err(several(rows)),
         },
     };
@@ -163,11 +164,20 @@ fn unfit_secrets(lacking: &Lacking) -> Result<()> {
     Err(Error::new("agent.secret_short", what, next))
 }
 
-fn going_on(row: &RunRow, digest: &Digest, other: &str) -> Arc<RunKey> {
+async fn going_on(
+    app: &App,
+    runtime: &Runtime,
+    row: &RunRow,
+    digest: &Digest,
+    file: &Path,
+    other: &str,
+) -> Arc<RunKey> {
     let id = short_id(row.run.key.run.as_str(), &[]);
     lodestep::note!("going on with {id} at step {}; {other}{}", row.seq, as_process());
-    if row.definition != *digest {
+    if !row.status.is_terminal() && upgrade::differs(runtime, row, digest).await {
+        let command = app.command(&format!("upgrade {id} {}", quoted(&file.display().to_string())));
         lodestep::note!("  the agent file has changed since; the run goes on with its own definition");
+        lodestep::note!("  `{command}` shows what moving it to this one would change, and asks");
     }
     row.run.key.clone()
 }
