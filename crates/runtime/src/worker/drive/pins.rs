@@ -2,16 +2,19 @@
 //!
 //! An upgrade is read in a transition of its own, before anything is judged by the definition that it replaces.
 
-use lodestep_core::checkpoint::Phase;
-use lodestep_core::event::{CallLost, Event, StopReason};
-use lodestep_core::rules::inbox::{self, Message, Word};
-use lodestep_core::rules::{dedupe, recover};
-use lodestep_core::{Checkpoint, Draft, Error, Ordinal, Result};
-
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use futures_util::StreamExt as _;
+use lodestep_core::checkpoint::Phase;
+use lodestep_core::event::{CallLost, Event, RunStopped, StopReason};
+use lodestep_core::rules::inbox::{self, Message, Word};
+use lodestep_core::rules::standing::standing;
+use lodestep_core::rules::{dedupe, owed, recover};
+use lodestep_core::{Checkpoint, Draft, Error, Ordinal, Result};
+
 use super::Drive;
-use super::quarantine::is_damage;
+use super::quarantine::{LOOK_AGAIN_MS, is_damage};
 use crate::secrets::Secrets;
 use crate::worker::done::Done;
 use crate::worker::pinned::Pinned;
@@ -34,7 +37,7 @@ impl Drive {
     pub(super) async fn pin(&mut self, checkpoint: &Checkpoint) -> std::result::Result<Arc<Pinned>, Unfit> {
         let (runtime, run) = (&self.runtime, &self.claim.run);
         let pinned = Pinned::of(runtime, run, checkpoint).await.map_err(Unfit::Definition)?;
-        let mut earlier = std::collections::BTreeMap::new();
+        let mut earlier = BTreeMap::new();
         for (ordinal, definition) in checkpoint.earlier.iter().flatten() {
             let known = Pinned::earlier(runtime, run, *definition, &pinned).await.map_err(Unfit::Definition)?;
             earlier.insert(*ordinal, known);
@@ -90,7 +93,7 @@ impl Drive {
         if let Some((_, handle)) = self.asking.take() {
             handle.abort();
         }
-        while let Some(done) = futures_util::StreamExt::next(&mut self.tasks).await {
+        while let Some(done) = self.tasks.next().await {
             seen.extend(self.came_back(done));
         }
         let mut draft = self.words_and_outcomes(checkpoint, &[], &seen)?;
@@ -103,23 +106,33 @@ impl Drive {
         self.commit(draft, &[], false).await
     }
 
-    /// Stops the run, saying what to mend, and gives it back.
-    pub(super) async fn stop_unfit(self, checkpoint: Checkpoint, unfit: Unfit) -> Result<()> {
-        let error = match unfit {
-            Unfit::Secrets(unfit) => return self.stop(checkpoint, StopReason::Secret, unfit).await,
-            Unfit::Definition(error) => error,
+    /// Stops the run, saying what to mend, and gives it back. What needs no definition is done: words are read, so that
+    /// none keeps it due, and a cancel is wound up.
+    pub(super) async fn stop_unfit(mut self, checkpoint: Checkpoint, unfit: Unfit) -> Result<()> {
+        let (reason, text) = match unfit {
+            Unfit::Secrets(unfit) => (StopReason::Secret, unfit),
+            Unfit::Definition(error) if is_damage(&error) => return self.without_definition(checkpoint, error).await,
+            Unfit::Definition(error) => {
+                let reason = match error.code() {
+                    "model.script" => StopReason::Secret,
+                    "model.unknown" | "run.definition_unreadable" => StopReason::Version,
+                    _ => return Err(error),
+                };
+                (reason, format!("{}; {}", error.what(), error.next()))
+            }
         };
-        if is_damage(&error) {
-            return self.without_definition(checkpoint, error).await;
+        let unread = self.unread(&checkpoint).await?;
+        let mut draft = self.words(checkpoint, &unread)?;
+        if draft.checkpoint().phase == Phase::Active {
+            let text = draft.put(text);
+            draft.push(Event::RunStopped(RunStopped { reason, text }))?;
         }
-        let reason = match error.code() {
-            "model.script" => StopReason::Secret,
-            "model.unknown" | "run.definition_unreadable" => StopReason::Version,
-            _ => return Err(error),
-        };
-        if checkpoint.phase != Phase::Active {
-            return Err(error);
+        owed::wind_up(&mut draft, &BTreeSet::new())?;
+        if draft.is_empty() {
+            let again = draft.now().plus_ms(LOOK_AGAIN_MS);
+            let due = standing(draft.checkpoint()).due.map(|due| due.max(again));
+            return self.runtime.store.release(&self.claim, due, false).await;
         }
-        self.stop(checkpoint, reason, format!("{}; {}", error.what(), error.next())).await
+        self.commit(draft, &[], true).await.map(drop)
     }
 }
