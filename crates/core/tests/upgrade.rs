@@ -133,6 +133,7 @@ fn an_approval_of_the_tool_before_does_not_count_for_the_one_after() {
     upgrade(&mut bench, &after);
     assert!(bench.owed().is_empty(), "nothing is sent");
     assert_ne!(bench.request(1), old);
+    assert_eq!(bench.action(1).map(|action| (action.approved_by.clone(), action.approved)), Some((None, None)));
     assert_eq!(code(&bench.say("ann", Word::Approve { request: old })), "request.stale");
 }
 
