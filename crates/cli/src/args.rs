@@ -162,6 +162,14 @@ pub enum Command {
     /// Make a new run that begins with the state of another, as it is or as it was after a step.
     #[command(after_help = "Example: lodestep fork 7k2m --at 9 -i topic=\"another one\"")]
     Fork(ForkArgs),
+    /// Let an unfinished run go on with the definition of a file. With filters: those that they choose.
+    ///
+    /// What changes is shown first, and what it means for the run's actions. What was not sent of a changed tool is asked
+    /// anew; what may have been sent ends as it began. What the run has done, spent and reached stays.
+    #[command(
+        after_help = "Example: lodestep upgrade 7k2m agent.toml\n         lodestep upgrade agent.toml --status stopped --dry-run"
+    )]
+    Upgrade(UpgradeArgs),
     /// Write a run to one file: journal, values, artifacts, definition, inbox.
     #[command(after_help = "Example: lodestep export 7k2m run.lodestep")]
     Export {
@@ -400,6 +408,23 @@ pub struct ForkArgs {
     /// How much of a quota it gets, such as model_calls=20; without it all that an ended run has left, else half.
     #[arg(long, value_name = "QUOTA=AMOUNT", value_parser = name_value)]
     pub grant: Vec<(String, String)>,
+}
+
+/// Arguments of `upgrade`.
+#[derive(Args)]
+pub struct UpgradeArgs {
+    /// The end of the run's id; left out with filters.
+    pub run: Option<String>,
+    /// The agent file, of the run's own agent.
+    pub file: Option<PathBuf>,
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Don't ask.
+    #[arg(long)]
+    pub yes: bool,
+    /// Only show what would change.
+    #[arg(long, conflicts_with = "yes")]
+    pub dry_run: bool,
 }
 
 /// Arguments of `test`.

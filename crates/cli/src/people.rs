@@ -192,6 +192,14 @@ pub fn is_said(opened: &Opened, about: About) -> bool {
 
 /// What became of a request, when it was accepted or has happened: `approved by ada`. Words that no worker has read count.
 pub fn answered(opened: &Opened, request: &Digest) -> Option<String> {
+    // A request that was open before, and is again.
+    let is_open = |action: &Action| match &action.state {
+        ActionState::Gated { gate: Gate::Approval(open) | Gate::Answer(open) } => open.name == *request,
+        _ => false,
+    };
+    if opened.ahead.pending.values().any(is_open) {
+        return None;
+    }
     let closed = opened.ahead.closed_requests.iter().rev().find(|closed| closed.name == *request)?;
     let how = match closed.how {
         Closing::Approved => "approved",
@@ -201,7 +209,12 @@ pub fn answered(opened: &Opened, request: &Digest) -> Option<String> {
         Closing::Reused => "answered with the outcome of an equal effect",
         Closing::Expired => return Some("its time is over".to_owned()),
         Closing::Deadline => return Some("the deadline of its action has passed".to_owned()),
-        Closing::Withdrawn => return Some("its run was cancelled".to_owned()),
+        Closing::Superseded => return Some("its tool or the policy changed, and it is asked anew".to_owned()),
+        Closing::Withdrawn => {
+            let goes_on = matches!(opened.ahead.phase, Phase::Active | Phase::Stopped { .. });
+            let how = if goes_on { "it was taken back" } else { "its run was cancelled" };
+            return Some(how.to_owned());
+        }
     };
     Some(closed.by.as_ref().map_or(how.to_owned(), |by| format!("{how} by {}", line(by, 64))))
 }

@@ -117,6 +117,10 @@ impl Progress {
                 let amount = event.quota.shown(event.amount);
                 Some(format!("{} added {amount} to {}", event.by, event.quota.as_str()))
             }
+            Event::RunUpgraded(event) => Some(format!("moved to another definition by {}", event.by)),
+            Event::ActionRebound(event) => {
+                Some(format!("{} goes by its tool as it is now", self.name(run, event.ordinal, after)))
+            }
             Event::RunStopped(event) => Some(format!("stopped: {}", text(&event.text.digest).unwrap_or_default())),
             Event::CancelRequested(event) => Some(format!("cancelled by {}", event.by)),
             Event::HandedOver(_) => Some("handed over".to_owned()),

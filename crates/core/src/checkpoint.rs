@@ -146,6 +146,10 @@ pub struct Checkpoint {
     /// Of a fork: where it left its origin, where that one left its own, and so on.
     #[n(36)]
     pub lineage: Vec<Origin>,
+    /// The definitions that actions still go by which may have begun before an upgrade changed their tools; `None` when
+    /// there are none.
+    #[n(43)]
+    pub earlier: Option<BTreeMap<Ordinal, Stored>>,
 }
 
 /// Where a run stands as a whole.
@@ -553,6 +557,11 @@ impl Checkpoint {
     /// Does that action of the run have its dedupe key?
     pub fn has_dedupe_key(&self, ordinal: Ordinal) -> bool {
         self.dedupe_keys.as_ref().is_some_and(|mine| mine.contains_key(&ordinal))
+    }
+
+    /// The definition before an upgrade that this action still goes by, if there is one.
+    pub fn earlier_definition(&self, ordinal: Ordinal) -> Option<Stored> {
+        self.earlier.as_ref()?.get(&ordinal).copied()
     }
 
     /// The newest settled action of that ordinal, while it is still kept in full.

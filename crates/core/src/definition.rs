@@ -352,6 +352,26 @@ impl QuotaLimits {
         }
     }
 
+    /// These limits with what a definition's limits changed by: what was topped up or given away since stays so. A limit
+    /// that the definition did not have begins as it stands there, one that it has no more is gone.
+    pub fn moved(&self, before: &Self, after: &Self) -> Self {
+        let moved = |now: Option<u64>, before: Option<u64>, after: Option<u64>| match (now, before, after) {
+            (now, before, after) if before == after => now,
+            (Some(now), Some(before), Some(after)) => Some(now.saturating_add(after).saturating_sub(before)),
+            (_, _, after) => after,
+        };
+        Self {
+            total_tokens: moved(self.total_tokens, before.total_tokens, after.total_tokens),
+            input_tokens: moved(self.input_tokens, before.input_tokens, after.input_tokens),
+            output_tokens: moved(self.output_tokens, before.output_tokens, after.output_tokens),
+            usd_micro: moved(self.usd_micro, before.usd_micro, after.usd_micro),
+            model_calls: moved(self.model_calls, before.model_calls, after.model_calls),
+            tool_calls: moved(self.tool_calls, before.tool_calls, after.tool_calls),
+            active_time_ms: moved(self.active_time_ms, before.active_time_ms, after.active_time_ms),
+            deadline_ms: moved(self.deadline_ms, before.deadline_ms, after.deadline_ms),
+        }
+    }
+
     /// Each limit with the name that people give it, but the deadline.
     pub fn amounts(&self) -> [(&'static str, Option<u64>); 7] {
         [

@@ -49,7 +49,7 @@ fn every_event_of_format_1_reads_for_ever() {
     assert_eq!(read, every());
     assert_eq!(to_hex(&read.to_bytes()), to_hex(&stored), "and is written the same");
     let names: std::collections::BTreeSet<_> = read.events.iter().map(Event::name).collect();
-    assert_eq!(names.len(), 44);
+    assert_eq!(names.len(), 46);
 }
 
 /// Every gate of a proposal, and every word that an inbox holds.

@@ -193,16 +193,18 @@ fn g05_g04_an_independent_ledger_agrees_with_every_send() {
         sent += ledger.sends();
     }
     let rare = [
+        "ActionRebound",
         "ApprovalLapsed",
         "DeadlinePassed",
         "GuidanceGiven",
         "QuotaGranted",
         "QuotaRaised",
+        "RunUpgraded",
         "SignalTaken",
         "TimerFired",
     ];
     assert!(only.is_some() || rare.iter().all(|name| met.contains(name)), "not met: {met:?}");
-    assert!(only.is_some() || sent > 3_000, "too little was sent to show anything: {sent}");
+    assert!(only.is_some() || sent > 2_500, "too little was sent to show anything: {sent}");
 }
 
 #[test]

@@ -15,8 +15,8 @@ use lodestep_core::checkpoint::{ActionState, Checkpoint, Phase};
 use lodestep_core::definition::{Decide, Definition, QuotaLimits, Rule, ToolKind};
 use lodestep_core::effect::{Class, Seen};
 use lodestep_core::event::{
-    ActionFinished, ArtifactSaved, AttemptUnknown, DedupeTaken, DoubtResolved, Event, Gate, LookupInconclusive,
-    Resolution, RunStopped, SettledBy, StopReason, UnknownNext,
+    ActionFinished, ActionRebound, ArtifactSaved, AttemptUnknown, DedupeTaken, DoubtResolved, Event, Gate,
+    LookupInconclusive, Resolution, RunStopped, RunUpgraded, SettledBy, StopReason, UnknownNext,
 };
 use lodestep_core::rules::dedupe::{Holder, KnownOfIt};
 use lodestep_core::rules::inbox::Word;
@@ -191,7 +191,14 @@ fn events(bench: &Bench, ordinal: u32) -> Vec<(String, Event)> {
         value,
         at: bench.now.plus_ms(1_000),
     };
-    every_event::about(about).into_iter().flat_map(|event| meanings(event, about)).collect()
+    let mut all = every_event::about(about);
+    for event in &mut all {
+        if let (Event::ActionRebound(rebound), Some(action)) = (event, bench.action(ordinal.0)) {
+            // A key is minted once.
+            rebound.key = action.key.clone().or(rebound.key.take());
+        }
+    }
+    all.into_iter().flat_map(|event| meanings(event, about)).collect()
 }
 
 fn meanings(event: Event, it: About) -> Vec<(String, Event)> {
@@ -232,6 +239,17 @@ fn meanings(event: Event, it: About) -> Vec<(String, Event)> {
             (named(meaning), Event::ActionFinished(ActionFinished { ordinal, attempt, ok: true, result: text, by }))
         })
         .collect(),
+        Event::RunUpgraded(upgraded) => {
+            let kept = Event::RunUpgraded(RunUpgraded { kept: vec![ordinal], ..upgraded.clone() });
+            let none = Event::RunUpgraded(RunUpgraded { kept: Vec::new(), ..upgraded.clone() });
+            vec![(named("keeps it"), kept), (named("keeps none"), none)]
+        }
+        Event::ActionRebound(rebound) => {
+            let gated = |gate| Event::ActionRebound(ActionRebound { gate, ..rebound.clone() });
+            let asks = rebound.gate.clone();
+            let gates = [("asks", asks), ("allowed", Gate::Open), ("waits for room", Gate::Quota)];
+            gates.map(|(meaning, gate)| (named(meaning), gated(gate))).to_vec()
+        }
         _ => vec![(event.name().to_owned(), event)],
     }
 }

@@ -11,6 +11,7 @@
 //! - [`tools`]: how actions are performed.
 //! - [`model`]: the models known by name.
 //! - [`process`]: tool processes under a holder.
+//! - [`fork`], [`upgrade`]: a run that begins with another's state, a run that goes on with another definition.
 //! - [`inspect`]: what people ask about a run: its state, its effects, whether its journal verifies.
 //! - [`gc`]: which runs that ended may be removed.
 //! - [`secrets`]: references filled in when an attempt is sent, and nowhere else.
@@ -34,6 +35,7 @@ pub mod rehearsal;
 pub mod runtime;
 pub mod secrets;
 pub mod tools;
+pub mod upgrade;
 pub mod worker;
 
 pub use lodestep_core as core;

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lodestep_core::context::Blobs;
-use lodestep_core::event::{PlannedMilestone, RunStarted};
+use lodestep_core::event::RunStarted;
 use lodestep_core::json::canonical;
 use lodestep_core::label;
 use lodestep_core::rules::inbox::{Message, Verdict, Word};
+use lodestep_core::rules::upgrade::planned;
 use lodestep_core::value::Values;
 use lodestep_core::{Definition, Draft, Error, INLINE_VALUE_BYTES, Labels, Result, RunId, RunKey, Stored, ValueRef};
 use lodestep_model::Model;
@@ -113,15 +114,7 @@ impl Runtime {
             inputs: inputs_value,
             limits: start.definition.limits,
             quota: start.definition.quota,
-            milestones: start
-                .definition
-                .milestones
-                .iter()
-                .map(|milestone| PlannedMilestone {
-                    id: milestone.id.clone(),
-                    requires_action: milestone.requires_action.clone(),
-                })
-                .collect(),
+            milestones: planned(&start.definition),
             labels: Some(start.labels).filter(|labels| !labels.is_empty()),
         };
         let draft = Draft::start(started, values, self.store.now())?;

@@ -24,7 +24,7 @@ pub(crate) fn worker_lost(worker: &WorkerId) -> Error {
 pub(crate) fn cancel_unread(run: &RunKey) -> Error {
     Error::new(
         "run.cancel_unread",
-        format!("a cancel or pause of run {} is unread: no intent is stored", run.run),
+        format!("a cancel, pause or upgrade of run {} is unread: no intent is stored", run.run),
         "read the inbox first",
     )
 }
@@ -107,7 +107,7 @@ pub(crate) fn check_size(message: &Message) -> Result<Vec<u8>> {
 /// Refuses a message that finds the inbox full. A cancel always has room: it is what empties an inbox that nobody
 /// reads, and a second one is never stored. So has a pause: it is stored once before a resume, which has no such right.
 pub(crate) fn check_room(run: &RunKey, unread: usize, message: &Message) -> Result<()> {
-    if unread < UNREAD_MESSAGES || message.holds_intents() {
+    if unread < UNREAD_MESSAGES || message.has_room() {
         return Ok(());
     }
     Err(Error::new(

@@ -4,7 +4,7 @@
 
 use lodestep_core::event::Envelope;
 use lodestep_core::rules::standing::standing;
-use lodestep_core::{Checkpoint, Error, Labels, Result, fold};
+use lodestep_core::{Checkpoint, Digest, Error, Labels, Result, fold};
 
 use crate::rows::{Head, Rows, Tables, labels_in};
 
@@ -13,6 +13,8 @@ use crate::rows::{Head, Rows, Tables, labels_in};
 pub struct Replay {
     /// The state; `None` before the first transition.
     pub checkpoint: Option<Checkpoint>,
+    /// The definition that the run began with; `None` before the first transition.
+    pub definition: Option<Digest>,
     /// The rows beside the journal.
     pub tables: Tables,
     /// The labels that its first transition gives.
@@ -34,6 +36,7 @@ impl Replay {
         let envelope = match &mut self.checkpoint {
             None => {
                 let (checkpoint, envelope) = fold::fold_first(envelope)?;
+                self.definition = Some(checkpoint.definition.digest);
                 self.checkpoint = Some(checkpoint);
                 self.labels = labels_in(&envelope.events);
                 envelope

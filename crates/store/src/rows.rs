@@ -20,8 +20,8 @@ pub struct Rows {
     pub closed: Vec<Digest>,
     /// What happened to dedupe keys, in order.
     pub keys: Vec<KeyChange>,
-    /// Does it hold an intent, or the run's own end? Then no cancel or pause may be unread: an accepted one is never
-    /// overtaken.
+    /// Does it hold an intent, or the run's own end? Then no cancel, pause or upgrade may be unread: an accepted one is
+    /// never overtaken.
     pub yields_to_cancel: bool,
     /// Does it hold an intent, or a call's reservation? Then its worker has to know every hold.
     pub yields_to_hold: bool,
@@ -106,6 +106,12 @@ impl Rows {
             Event::ActionHeld(held) => {
                 if let Some(key) = after.pending.get(&held.ordinal).and_then(|action| action.dedupe.clone()) {
                     self.keys.push(KeyChange::Waits(held.ordinal, key));
+                }
+            }
+            Event::ActionRebound(rebound) => {
+                self.keys.push(KeyChange::GoesOn(rebound.ordinal));
+                if let Gate::Approval(request) = &rebound.gate {
+                    self.opened.push((request.name, rebound.ordinal));
                 }
             }
             Event::ActionWithdrawn(event) => self.keys.push(KeyChange::GoesOn(event.ordinal)),
@@ -282,6 +288,7 @@ fn closes(events: &[Event], ordinal: Ordinal) -> bool {
         Event::QuestionAnswered(event) => event.ordinal == ordinal,
         Event::ActionWithdrawn(event) => event.ordinal == ordinal,
         Event::DeadlinePassed(event) => event.ordinal == ordinal,
+        Event::ActionRebound(event) => event.ordinal == ordinal,
         // A person took an equal effect's outcome in the place of an approval.
         Event::ActionFinished(event) => event.by == SettledBy::SameEffect && event.ordinal == ordinal,
         _ => false,

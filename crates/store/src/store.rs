@@ -53,7 +53,7 @@ pub struct StartRun {
     pub key: RunKey,
     /// The agent's name.
     pub agent: String,
-    /// The digest of its definition.
+    /// The digest of the definition that it began with; an upgrade moves its state to another.
     pub definition: Digest,
     /// The digest of its inputs' canonical bytes.
     pub inputs: Digest,
@@ -70,6 +70,8 @@ pub struct Adopt {
     pub rows: Vec<JournalRow>,
     /// The state after the last one.
     pub state: Checkpoint,
+    /// The digest of the definition that it began with.
+    pub definition: Digest,
     /// The epoch of the last one.
     pub epoch: u64,
     /// What the journal gives for the tables beside it.
@@ -434,8 +436,8 @@ pub trait Store: Send + Sync {
     /// # Errors
     ///
     /// Per transition: `lease.lost` when the epoch or the sequence number is not the run's any more,
-    /// `run.cancel_unread` when it holds an intent or the run's own end, and a cancel or pause is unread; `run.hold_unknown` when it
-    /// holds an intent or a call's reservation, and there is a newer hold than its worker knew;
+    /// `run.cancel_unread` when it holds an intent or the run's own end, and a cancel, pause or upgrade is unread; `run.hold_unknown` when
+    /// it holds an intent or a call's reservation, and there is a newer hold than its worker knew;
     /// `effect.held` when it takes a dedupe key that another action has; `store.value_swept` when it names a value above the
     /// inline bound that is not stored (any more): see [`Self::put_value`]. Nothing of that one is stored.
     fn commit(&self, batch: Vec<Commit>) -> Pin<Box<dyn Future<Output = Vec<Result<Committed>>> + Send + '_>>;

@@ -26,6 +26,7 @@ mod signal;
 mod tell;
 mod test;
 mod todo;
+mod upgrade;
 mod verify;
 mod watch;
 mod words;
@@ -66,6 +67,7 @@ pub async fn run(app: &App, command: Command) -> Result<u8> {
             Ok(0)
         }
         Command::Fork(args) => fork::fork(app, args).await,
+        Command::Upgrade(args) => upgrade::upgrade(app, args).await,
         Command::Export { run, file } => bundle::export(app, &run, &file).await,
         Command::Import { file } => bundle::import(app, &file).await,
         Command::Log { run, from, limit } => log::log(app, &run, from, limit).await,

@@ -1,6 +1,7 @@
 //! `run`: start an agent, or go on with its unfinished run; stay until it ends or needs what this terminal can't give.
 
 use std::io::IsTerminal as _;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use serde_json::{Value, json};
 use crate::app::App;
 use crate::args::RunArgs;
 use crate::commands::dry_run::dry_run;
-use crate::commands::{crashing, show};
+use crate::commands::{crashing, show, upgrade};
 use crate::following::{Following, ended_unseen};
 use crate::notify::Notify;
 use crate::people;
@@ -83,9 +84,9 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
             lodestep::note!("run {} started{}", short_id(run.key.run.as_str(), &[]), as_process());
             run.key
         }
-        Started::Existing(row) => going_on(&runtime, &row, &file.definition, "--id names it").await,
+        Started::Existing(row) => going_on(app, &runtime, &row, &file.definition, &args.file, "--id names it").await,
         Started::Unfinished(rows) => match rows.as_slice() {
-            [row] => going_on(&runtime, row, &file.definition, "--new starts another").await,
+            [row] => going_on(app, &runtime, row, &file.definition, &args.file, "--new starts another").await,
             rows => return Err(several(rows)),
         },
     };
@@ -138,14 +139,23 @@ fn unfit_secrets(lacking: &Lacking) -> Result<()> {
     Err(Error::new("agent.secret_short", what, next))
 }
 
-async fn going_on(runtime: &Runtime, row: &RunRow, file: &Definition, other: &str) -> Arc<RunKey> {
+async fn going_on(
+    app: &App,
+    runtime: &Runtime,
+    row: &RunRow,
+    definition: &Definition,
+    file: &Path,
+    other: &str,
+) -> Arc<RunKey> {
     let id = short_id(row.run.key.run.as_str(), &[]);
     lodestep::note!("going on with {id} at step {}; {other}{}", row.seq, as_process());
-    if row.definition != file.digest() {
+    if !row.status.is_terminal() && upgrade::differs(runtime, row, &definition.digest()).await {
         let own = inspect::open(runtime.store(), &row.run.key).await.ok().and_then(|opened| opened.definition);
-        let what = own.map(|own| own.parts_unlike(file)).unwrap_or_default();
+        let what = own.map(|own| own.parts_unlike(definition)).unwrap_or_default();
         let what = if what.is_empty() { String::new() } else { format!(": {}", line(&what.join(", "), 200)) };
+        let command = app.command(&format!("upgrade {id} {}", quoted(&file.display().to_string())));
         lodestep::note!("  the agent file has changed since{what}; the run goes on with its own definition");
+        lodestep::note!("  `{command}` shows what moving it to this one would change, and asks");
     }
     row.run.key.clone()
 }

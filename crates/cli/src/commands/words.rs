@@ -8,7 +8,7 @@ use lodestep::core::rules::inbox::{Became, Word};
 use lodestep::core::rules::standing::Status;
 use lodestep::core::{Digest, Error, Ordinal, Result, RunKey};
 use lodestep::store::RequestRow;
-use lodestep::tools::schema::Schemas;
+use lodestep::tools::schema::{Schemas, unpinned};
 use lodestep::{Runtime, inspect};
 use serde_json::{Value, json};
 
@@ -76,13 +76,6 @@ async fn edited(runtime: &Runtime, row: &RequestRow, text: &str) -> Result<Word>
     let same = sameness(&tool.name, &arguments, tool.same_by.as_deref());
     let dedupe = tool.dedupe.as_deref().map(|text| dedupe_key(text, &arguments)).transpose().map_err(invalid)?;
     Ok(Word::ApproveEdited { request: row.name, arguments: canonical(&arguments), same: Some(same), dedupe })
-}
-
-/// Arguments as their schema knows them: an artifact by its name.
-fn unpinned(arguments: &Value) -> Value {
-    let Some(object) = arguments.as_object() else { return arguments.clone() };
-    let name = |value: &Value| value.get("artifact").filter(|_| value.get("digest").is_some()).cloned();
-    object.iter().map(|(key, value)| (key.clone(), name(value).unwrap_or_else(|| value.clone()))).collect()
 }
 
 /// An artifact that is named as before stays pinned to the bytes that were seen.

@@ -77,6 +77,9 @@ pub enum Closing {
     /// Its action's deadline passed.
     #[n(7)]
     Deadline,
+    /// Its action's tool or policy changed, and it was asked anew under another name.
+    #[n(43)]
+    Superseded,
 }
 
 /// The last settled action and how often it came in a row.

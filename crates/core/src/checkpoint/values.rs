@@ -32,6 +32,7 @@ impl Checkpoint {
         all.extend(self.artifacts.values_mut().map(|artifact| &mut artifact.content));
         all.extend(self.guidance.iter_mut().map(|guidance| &mut guidance.text));
         all.extend(self.signals.iter_mut().map(|signal| &mut signal.value));
+        all.extend(self.earlier.iter_mut().flat_map(|earlier| earlier.values_mut()));
         all.extend(self.errors.iter_mut().map(|error| &mut error.text));
         all
     }

@@ -12,6 +12,7 @@ mod fork;
 mod named;
 mod run;
 mod state;
+mod upgrade;
 mod word;
 
 use minicbor::{Decode, Encode};
@@ -26,6 +27,7 @@ pub use fork::*;
 pub use named::named_by;
 pub use run::*;
 pub use state::*;
+pub use upgrade::*;
 pub use word::*;
 
 /// The version of the format that this build writes. Older ones are read for ever; newer ones are refused by name.
@@ -220,6 +222,12 @@ pub enum Event {
     /// A part of what the run may spend was given to a fork of it.
     #[n(41)]
     QuotaGiven(#[n(0)] QuotaGiven),
+    /// A person moved the run to another definition.
+    #[n(43)]
+    RunUpgraded(#[n(0)] RunUpgraded),
+    /// An action that was not sent goes by its tool as the run's new definition has it.
+    #[n(44)]
+    ActionRebound(#[n(0)] ActionRebound),
     /// An action's deadline passed before it was sent, or sent again: it has failed, and nothing of it is out there.
     #[n(46)]
     DeadlinePassed(#[n(0)] DeadlinePassed),
@@ -272,6 +280,8 @@ impl Event {
             Self::ActionHeld(_) => "ActionHeld",
             Self::RunForked(_) => "RunForked",
             Self::QuotaGiven(_) => "QuotaGiven",
+            Self::RunUpgraded(_) => "RunUpgraded",
+            Self::ActionRebound(_) => "ActionRebound",
             Self::DeadlinePassed(_) => "DeadlinePassed",
         }
     }

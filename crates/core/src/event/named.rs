@@ -8,6 +8,7 @@ use crate::value::{Stored, ValueRef};
 pub fn named_by(event: &Event) -> Vec<ValueRef> {
     match event {
         Event::RunStarted(event) => vec![event.definition, event.inputs],
+        Event::RunUpgraded(event) => vec![event.definition],
         Event::RunForked(event) => inherited(&event.state)
             .iter()
             .map(Stored::value)

@@ -187,6 +187,7 @@ pub(super) fn check_started(checkpoint: &mut Checkpoint, event: &CheckStarted) -
 }
 
 pub(super) fn not_sent(checkpoint: &mut Checkpoint, seq: u64, event: &AttemptNotSent) -> Checked {
+    let now = checkpoint.at;
     let action = pending(checkpoint, event.ordinal)?;
     let fits = match action.state {
         ActionState::Open { attempt, .. } => attempt == event.attempt,
@@ -198,11 +199,16 @@ pub(super) fn not_sent(checkpoint: &mut Checkpoint, seq: u64, event: &AttemptNot
         return Err("no such attempt is open");
     }
     action.attempts = action.attempts.max(event.attempt);
-    if !action.maybe_sent {
+    let unsent = !action.maybe_sent;
+    if unsent {
         // The key's validity counts from the first send, and there was none.
         action.first_sent = None;
     }
     action.state = ActionState::Ready { not_before: event.not_before };
+    if unsent && forget_earlier(checkpoint, event.ordinal) {
+        // What was waited for is the definition before; by this one it is judged at once.
+        pending(checkpoint, event.ordinal)?.state = ActionState::Ready { not_before: now };
+    }
     log_error(checkpoint, seq, ErrorKind::Tool, Some(event.ordinal), event.text);
     Ok(())
 }
@@ -269,6 +275,7 @@ pub(super) fn resolved(checkpoint: &mut Checkpoint, seq: u64, event: &DoubtResol
             action.deadline = None;
             action.max_attempts = action.max_attempts.saturating_add(action.attempts);
             action.state = ActionState::Ready { not_before: now };
+            forget_earlier(checkpoint, event.ordinal);
             Ok(())
         }
     }
@@ -430,7 +437,7 @@ fn place(checkpoint: &mut Checkpoint, ordinal: Ordinal) -> Result<u32, &'static 
     Ok(decision.decision)
 }
 
-fn pending(checkpoint: &mut Checkpoint, ordinal: Ordinal) -> Result<&mut Action, &'static str> {
+pub(super) fn pending(checkpoint: &mut Checkpoint, ordinal: Ordinal) -> Result<&mut Action, &'static str> {
     checkpoint.pending.get_mut(&ordinal).ok_or("no such action is pending")
 }
 
@@ -460,6 +467,7 @@ fn settle_with(
     let Some(action) = checkpoint.pending.remove(&ordinal) else {
         return Err("no such action is pending");
     };
+    forget_earlier(checkpoint, ordinal);
     if action.counted {
         let used = if action.attempts > 0 { ONE_CALL } else { Amounts::default() };
         checkpoint.quota.settle(ONE_CALL, used);
@@ -486,6 +494,13 @@ fn settled_as(action: Action, how: How, by: Option<SettledBy>, result: Stored) -
         key: action.key,
         same: action.same,
     }
+}
+
+/// What is not sent goes by the run's own definition; what is settled by none. Did it go by an earlier one?
+fn forget_earlier(checkpoint: &mut Checkpoint, ordinal: Ordinal) -> bool {
+    let forgot = checkpoint.earlier.as_mut().is_some_and(|earlier| earlier.remove(&ordinal).is_some());
+    checkpoint.earlier.take_if(|earlier| earlier.is_empty());
+    forgot
 }
 
 /// A result that is another action's stands where that one's does.
@@ -545,7 +560,14 @@ fn close_decision(checkpoint: &mut Checkpoint) {
     }
 }
 
-fn close(checkpoint: &mut Checkpoint, name: Digest, ordinal: Ordinal, how: Closing, by: Option<String>, word: Digest) {
+pub(super) fn close(
+    checkpoint: &mut Checkpoint,
+    name: Digest,
+    ordinal: Ordinal,
+    how: Closing,
+    by: Option<String>,
+    word: Digest,
+) {
     checkpoint.closed_requests.push_back(ClosedRequest { name, ordinal, how, by, word });
     while checkpoint.closed_requests.len() > CLOSED_REQUESTS {
         checkpoint.closed_requests.pop_front();

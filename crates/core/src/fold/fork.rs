@@ -83,6 +83,7 @@ fn stripped(state: &Checkpoint) -> Checkpoint {
     state.effect_log = Tally::default();
     // A key stays with the action that took it, in the run that it is of.
     state.dedupe_keys = None;
+    state.earlier = None;
     state.closed_requests.clear();
     state.guidance.clear();
     state.signals.clear();

@@ -6,6 +6,7 @@
 //! - `run`: start, stops, end.
 //! - `word`: guidance, signals, top-ups.
 //! - `fork`: a start with another run's state.
+//! - `upgrade`: another definition, and actions that go by it.
 
 mod action;
 mod call;
@@ -13,6 +14,7 @@ mod dedupe;
 pub mod fork;
 mod run;
 mod state;
+mod upgrade;
 mod word;
 
 use crate::checkpoint::Checkpoint;
@@ -155,6 +157,8 @@ pub(crate) fn apply(checkpoint: &mut Checkpoint, seq: u64, epoch: u64, event: &E
         Event::ApprovalLapsed(e) => action::lapsed(checkpoint, e),
         Event::QuotaGiven(e) => run::quota_given(checkpoint, e),
         Event::DeadlinePassed(e) => action::deadline_passed(checkpoint, seq, e),
+        Event::RunUpgraded(e) => upgrade::upgraded(checkpoint, seq, e),
+        Event::ActionRebound(e) => upgrade::rebound(checkpoint, e),
     };
     checked.map_err(|why| illegal(checkpoint, name, why))
 }

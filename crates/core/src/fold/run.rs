@@ -71,6 +71,7 @@ pub fn begin(started: &RunStarted, at: Timestamp) -> Result<Checkpoint> {
         guidance: VecDeque::new(),
         signals: VecDeque::new(),
         lineage: Vec::new(),
+        earlier: None,
     })
 }
 

@@ -57,7 +57,7 @@ fn takes_key(checkpoint: &Checkpoint, action: &Action) -> bool {
 /// # Errors
 ///
 /// `run.illegal_event` when the state contradicts itself.
-pub(super) fn close(draft: &mut Draft) -> Result<()> {
+pub fn close(draft: &mut Draft) -> Result<()> {
     let checkpoint = draft.checkpoint();
     let mine: Vec<Ordinal> = checkpoint.dedupe_keys.iter().flat_map(|mine| mine.keys().copied()).collect();
     for ordinal in mine {

@@ -22,6 +22,7 @@ use crate::event::{
 };
 use crate::ids::{Ordinal, RunId};
 use crate::quota::Quota;
+use crate::rules::upgrade::{self, Upgrade};
 use crate::time::Timestamp;
 
 pub use run::{GUIDANCE_BYTES, is_signal_name};
@@ -182,6 +183,9 @@ pub enum Word {
         #[n(1)]
         amounts: QuotaLimits,
     },
+    /// The run shall go on with another definition.
+    #[n(43)]
+    Upgrade(#[n(0)] Box<Upgrade>),
 }
 
 /// What became of an action in doubt.
@@ -230,9 +234,14 @@ impl Message {
         })
     }
 
+    /// Is it taken by an inbox that is full?
+    pub fn has_room(&self) -> bool {
+        matches!(self.word, Word::Cancel { .. } | Word::Pause { .. })
+    }
+
     /// Must no intent be committed while this is unread?
     pub fn holds_intents(&self) -> bool {
-        matches!(self.word, Word::Cancel { .. } | Word::Pause { .. })
+        matches!(self.word, Word::Cancel { .. } | Word::Pause { .. } | Word::Upgrade(_))
     }
 }
 
@@ -315,18 +324,19 @@ fn apply(draft: &mut Draft, message: &Message, clock: Clock) -> Result<Verdict> 
         Word::Resolve { ordinal, became } => resolve(draft, by, *ordinal, became),
         Word::Reuse { request } => fork::reuse(draft, request, clock),
         Word::Grant { to, amounts } => fork::grant(draft, by, to, amounts),
+        Word::Upgrade(upgrade) => upgrade::upgrade(draft, by, upgrade),
         Word::LateOutcome { ordinal, attempt, ok, result } => late_outcome(draft, *ordinal, *attempt, *ok, result),
     }
 }
 
-fn accept(draft: &mut Draft, events: impl IntoIterator<Item = Event>) -> Result<Verdict> {
+pub(super) fn accept(draft: &mut Draft, events: impl IntoIterator<Item = Event>) -> Result<Verdict> {
     for event in events {
         draft.push(event)?;
     }
     Ok(Verdict::Accepted)
 }
 
-fn refused(code: &'static str, what: impl Into<String>, next: impl Into<String>) -> Result<Verdict> {
+pub(super) fn refused(code: &'static str, what: impl Into<String>, next: impl Into<String>) -> Result<Verdict> {
     Ok(Verdict::Refused(Error::new(code, what, next)))
 }
 
@@ -399,6 +409,7 @@ fn closed_verdict(draft: &Draft, closed: Option<ClosedRequest>, wanted: Closing,
         Closing::Deadline => "the deadline of its action passed".to_owned(),
         Closing::Reused => "the outcome of an equal effect was taken".to_owned(),
         Closing::Withdrawn => "it was withdrawn".to_owned(),
+        Closing::Superseded => "its tool or the policy changed, and it was asked anew under another name".to_owned(),
     };
     let happened = ended.map_or(happened.clone(), |ended| format!("{happened}, and {ended}"));
     if closed.how == wanted && closed.word == word {
@@ -407,7 +418,7 @@ fn closed_verdict(draft: &Draft, closed: Option<ClosedRequest>, wanted: Closing,
     let code = match closed.how {
         Closing::Expired | Closing::Deadline => "request.expired",
         Closing::Withdrawn => "request.withdrawn",
-        Closing::Edited => "request.stale",
+        Closing::Edited | Closing::Superseded => "request.stale",
         _ => "request.decided",
     };
     let what = format!("the request of action {} is over: {happened}", closed.ordinal);

@@ -2,6 +2,7 @@
 //!
 //! In the order of the loop:
 //! - [`inbox`]: messages from outside, judged and read.
+//! - [`upgrade`]: a run moved to another definition, and what that means for its actions.
 //! - [`recover`]: what a worker that is gone left open.
 //! - [`quarantine`]: what only a person lets go on.
 //! - [`owed`]: what comes next without waiting for anyone.
@@ -28,4 +29,5 @@ pub mod remind;
 mod room;
 pub mod settle;
 pub mod standing;
+pub mod upgrade;
 pub mod wait;

@@ -313,11 +313,14 @@ fn withdraw_forbidden(draft: &mut Draft, definition: &Definition) -> Result<()> 
         return Ok(());
     }
     let ready = |action: &&Action| matches!(action.state, ActionState::Ready { .. } | ActionState::Held { .. });
-    let forbidden: Vec<(Ordinal, String)> = draft
-        .checkpoint()
+    let checkpoint = draft.checkpoint();
+    // What may have begun before an upgrade ends by the definition that it began with.
+    let is_new = |action: &&Action| checkpoint.earlier_definition(action.ordinal).is_none();
+    let forbidden: Vec<(Ordinal, String)> = checkpoint
         .pending
         .values()
         .filter(ready)
+        .filter(is_new)
         .filter_map(|action| forbidden(definition, action).map(|why| (action.ordinal, why)))
         .collect();
     for (ordinal, why) in forbidden {
@@ -396,7 +399,7 @@ fn into_doubt(draft: &mut Draft, ordinal: Ordinal, attempt: u32, why: &str) -> R
 
 /// Policy is enforced here, at dispatch, whatever way the action came: a tool that must be asked for needs
 /// an approval of exactly this action, and a tool that changed since needs a new one.
-fn forbidden(definition: &Definition, action: &Action) -> Option<String> {
+pub(super) fn forbidden(definition: &Definition, action: &Action) -> Option<String> {
     if action.first_sent.is_some() {
         // What may have been sent is settled, never judged again.
         return None;

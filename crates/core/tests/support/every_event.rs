@@ -5,14 +5,14 @@
 use lodestep_core::definition::{Limits, OnExpiry, QuotaLimits};
 use lodestep_core::effect::Class;
 use lodestep_core::event::{
-    ActionApproved, ActionDenied, ActionFinished, ActionHeld, ActionProposed, ActionRefused, ActionWithdrawn,
-    ApprovalLapsed, ArtifactSaved, ArtifactShown, AttemptNotSent, AttemptStarted, AttemptUnknown, CallAnswered,
-    CallFailed, CallFailure, CallLost, CallReserved, CancelRequested, CheckStarted, DeadlinePassed, DecisionOpened,
-    DedupeClosed, DedupeEnd, DedupeTaken, DeniedBy, DoubtResolved, Ending, ErrorKind, ErrorLogged, Event, Evidence,
-    FinishRefused, Gate, GuidanceGiven, HandedOver, InboxRead, LookupInconclusive, MilestoneMarked, NoteTaken, Origin,
-    PlannedMilestone, QuestionAnswered, QuotaGiven, QuotaGranted, QuotaRaised, RefusalKind, Request, Resolution,
-    RunEnded, RunForked, RunResumed, RunStarted, RunStopped, SettledBy, SignalArrived, SignalTaken, SignalWait,
-    StopReason, TimerFired, UnknownNext,
+    ActionApproved, ActionDenied, ActionFinished, ActionHeld, ActionProposed, ActionRebound, ActionRefused,
+    ActionWithdrawn, ApprovalLapsed, ArtifactSaved, ArtifactShown, AttemptNotSent, AttemptStarted, AttemptUnknown,
+    CallAnswered, CallFailed, CallFailure, CallLost, CallReserved, CancelRequested, CheckStarted, DeadlinePassed,
+    DecisionOpened, DedupeClosed, DedupeEnd, DedupeTaken, DeniedBy, DoubtResolved, Ending, ErrorKind, ErrorLogged,
+    Event, Evidence, FinishRefused, Gate, GuidanceGiven, HandedOver, InboxRead, LookupInconclusive, MilestoneMarked,
+    NoteTaken, Origin, PlannedMilestone, QuestionAnswered, QuotaGiven, QuotaGranted, QuotaRaised, RefusalKind, Request,
+    Resolution, RunEnded, RunForked, RunResumed, RunStarted, RunStopped, RunUpgraded, SettledBy, SignalArrived,
+    SignalTaken, SignalWait, StopReason, TimerFired, UnknownNext,
 };
 use lodestep_core::quota::{Amounts, Quota};
 use lodestep_core::{Digest, Ordinal, RunId, Timestamp, ValueRef};
@@ -83,6 +83,7 @@ pub fn about(it: About) -> Vec<Event> {
         .chain(later(it))
         .chain(dedupe(it))
         .chain(forks(it))
+        .chain(upgrades(it))
         .collect()
 }
 
@@ -252,6 +253,32 @@ fn later(it: About) -> [Event; 8] {
         Event::QuotaGranted(QuotaGranted { ordinal, gate: Gate::Approval(request(it.at)) }),
         Event::ApprovalLapsed(ApprovalLapsed { ordinal }),
         Event::DeadlinePassed(DeadlinePassed { ordinal, text: value }),
+    ]
+}
+
+fn upgrades(it: About) -> [Event; 2] {
+    let (ordinal, value) = (it.ordinal, it.value);
+    [
+        Event::RunUpgraded(RunUpgraded {
+            by: "ann".to_owned(),
+            definition: value,
+            limits: Limits::default(),
+            quota: QuotaLimits { usd_micro: Some(9), deadline_ms: Some(8), ..QuotaLimits::default() },
+            milestones: vec![PlannedMilestone { id: "m".to_owned(), requires_action: Some("keyed".to_owned()) }],
+            kept: vec![ordinal],
+        }),
+        Event::ActionRebound(ActionRebound {
+            ordinal,
+            class: Class::Unsafe,
+            tool_digest: value.digest,
+            same: Some(value.digest),
+            key: Some("k1:key".to_owned()),
+            gate: Gate::Approval(request(it.at)),
+            key_valid_for_ms: 1_000,
+            settles_after_ms: 2_000,
+            max_attempts: 3,
+            dedupe: Some("once-1".to_owned()),
+        }),
     ]
 }
 

@@ -3,6 +3,7 @@
 use lodestep_core::definition::QuotaLimits;
 use lodestep_core::quota::Quota;
 use lodestep_core::rules::inbox::{Became, Message, Word};
+use lodestep_core::rules::upgrade::{Binding, Upgrade};
 use lodestep_core::{Digest, Ordinal, RunId};
 
 /// Every word that can be said to a run, named, in the order of their numbers.
@@ -38,6 +39,14 @@ pub fn all() -> Vec<(&'static str, Message)> {
         ("top-up", Word::TopUp { quota: Quota::Usd, amount: 2_500_000 }),
         ("reuse", Word::Reuse { request }),
         ("grant", Word::Grant { to, amounts }),
+        ("upgrade", Word::Upgrade(Box::new(upgrade(request, ordinal)))),
     ];
     words.into_iter().map(|(name, word)| (name, Message { by: "ann".to_owned(), word })).collect()
+}
+
+fn upgrade(from: Digest, ordinal: Ordinal) -> Upgrade {
+    let (key, dedupe) = ("k1:key".to_owned(), Some("once-1".to_owned()));
+    let binding = Binding { ordinal, arguments: from, misfit: Some("no".to_owned()), key, same: from, dedupe };
+    let quota = Some(QuotaLimits { model_calls: Some(3), ..QuotaLimits::default() });
+    Upgrade { from, definition: b"{}".to_vec(), quota, bindings: vec![binding] }
 }

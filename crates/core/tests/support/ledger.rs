@@ -50,6 +50,12 @@ impl Ledger {
                 let effect = Effect { class, key, valid_ms, deadline, maybe: BTreeSet::new(), first: None };
                 assert!(self.effects.insert(e.ordinal, effect).is_none(), "an ordinal is given once");
             }
+            Event::ActionRebound(e) => {
+                let effect = self.effects.get_mut(&e.ordinal).expect("it was proposed");
+                assert!(effect.maybe.is_empty(), "action {} goes by another tool and may have arrived", e.ordinal);
+                assert!(effect.key.is_none() || effect.key == e.key, "the key is minted once");
+                (effect.class, effect.key, effect.valid_ms) = (e.class, e.key.clone(), e.key_valid_for_ms);
+            }
             Event::AttemptStarted(e) => self.send(after, e.ordinal, e.attempt),
             Event::AttemptNotSent(e) => {
                 let effect = self.effects.get_mut(&e.ordinal).expect("it was proposed");

@@ -12,7 +12,7 @@ use lodestep_core::definition::{
     Decide, Definition, Done, Limits, ModelSpec, QuotaLimits, Rule, StateAct, ToolDefinition, ToolKind,
 };
 use lodestep_core::draft::{Draft, Transition};
-use lodestep_core::effect::{Class, Seen};
+use lodestep_core::effect::{Class, Seen, dedupe_key, effect_key, sameness};
 use lodestep_core::event::{Event, Gate, PlannedMilestone, RunStarted};
 use lodestep_core::hold::Held;
 use lodestep_core::rules::decide::{Prior, Question, decide};
@@ -22,6 +22,7 @@ use lodestep_core::rules::owed::{Hands, owed};
 use lodestep_core::rules::recover::recover;
 use lodestep_core::rules::settle::{Attempt, LookedUp, settle, settle_lookup};
 use lodestep_core::rules::standing::{Standing, standing};
+use lodestep_core::rules::upgrade::{Binding, Upgrade};
 use lodestep_core::value::Values;
 use lodestep_core::{Digest, Ordinal, Result, RunId, Timestamp, ValueRef, fold, rules};
 use lodestep_model::{Call, Reply, StopReason, Usage};
@@ -333,8 +334,35 @@ impl Bench {
             let mut draft = self.draft();
             assert_eq!(read(&mut draft, self.position, &message), Ok(Verdict::Accepted));
             self.commit(draft);
+            if let Word::Upgrade(upgrade) = &message.word {
+                self.definition = Definition::from_bytes(&upgrade.definition).expect("it was judged");
+            }
         }
         verdict
+    }
+
+    /// The word that moves the run to this definition, with what its actions' arguments mean there.
+    pub fn upgrade_to(&self, definition: &Definition) -> Word {
+        let run = self.checkpoint.key();
+        let bound = self.checkpoint.pending.values().filter_map(|action| {
+            let tool = definition.tool(&action.tool)?;
+            let bytes = &self.blobs[&action.arguments.digest];
+            let arguments: Value = serde_json::from_slice(bytes).expect("canonical JSON");
+            Some(Binding {
+                ordinal: action.ordinal,
+                arguments: action.arguments.digest,
+                misfit: (self.check)(tool, &arguments).err(),
+                key: effect_key(&run, action.ordinal, &action.tool, bytes),
+                same: sameness(&action.tool, &arguments, tool.same_by.as_deref()),
+                dedupe: tool.dedupe.as_deref().and_then(|text| dedupe_key(text, &arguments).ok()),
+            })
+        });
+        Word::Upgrade(Box::new(Upgrade {
+            from: self.checkpoint.definition.digest,
+            definition: definition.to_bytes(),
+            quota: Some(self.definition.quota),
+            bindings: bound.collect(),
+        }))
     }
 
     pub fn action(&self, ordinal: u32) -> Option<&Action> {

@@ -237,7 +237,8 @@ pub fn word(bench: &Bench, chance: &mut Chance) -> Word {
     let request = names[chance.below(names.len() as u64) as usize];
     let ordinals: Vec<Ordinal> = bench.checkpoint.pending.keys().copied().collect();
     let ordinal = if ordinals.is_empty() { Ordinal(1) } else { *chance.pick(&ordinals) };
-    match chance.below(29) {
+    match chance.below(30) {
+        29 if chance.one_in(2) => bench.upgrade_to(&other(&bench.definition, chance)),
         24 if chance.one_in(3) => Word::Pause { reason: nasty(chance) },
         25 => Word::Tell { text: nasty(chance) },
         26 | 27 => Word::Signal { name: format!("s{}", chance.below(3)), value: b"{\"n\":1}".to_vec() },
@@ -265,6 +266,28 @@ pub fn word(bench: &Bench, chance: &mut Chance) -> Word {
             result: nasty(chance).into_bytes(),
         },
     }
+}
+
+/// The same agent with something changed, as a deploy would.
+fn other(definition: &Definition, chance: &mut Chance) -> Definition {
+    let mut other = Definition { memo: Default::default(), ..definition.clone() };
+    let class = *chance.pick(&Class::ALL);
+    match chance.below(6) {
+        0 => other.instructions = nasty(chance),
+        1 => other.policy[0].decide = *chance.pick(&[Decide::Ask, Decide::Allow, Decide::Deny]),
+        2 => other.policy[0].classes = vec![class],
+        3 => other.quota.model_calls = chance.one_in(2).then(|| chance.below(80)),
+        4 if chance.one_in(4) => other.tools.retain(|tool| tool.name != class.as_str()),
+        _ => {
+            let changed = *chance.pick(&Class::ALL);
+            let tool = other.tools.iter_mut().find(|tool| tool.name == class.as_str());
+            if let Some(tool) = tool {
+                tool.class = changed;
+                tool.description = nasty(chance);
+            }
+        }
+    }
+    other
 }
 
 /// One thing happens; gives the events of it.

@@ -190,6 +190,36 @@ pub(super) fn values(
     ))
 }
 
+/// Are the inputs of a run, which don't change, what these specs ask for?
+pub(super) fn check(specs: &[InputSpec], given: &Value) -> Result<(), Error> {
+    let Some(given) = given.as_object() else { return Ok(()) };
+    let missing: Vec<&str> =
+        specs.iter().map(|spec| spec.name.as_str()).filter(|name| !given.contains_key(*name)).collect();
+    if !missing.is_empty() {
+        let what = format!("the file has inputs that the run was not given: {}", missing.join(", "));
+        let next = "a run's inputs don't change: leave them out of the file, or start another run with them";
+        return Err(Error::new("upgrade.input_missing", what, next));
+    }
+    let unfit = specs.iter().find(|spec| given.get(&spec.name).is_some_and(|value| !is_of(spec.kind, value)));
+    let Some(spec) = unfit else { return Ok(()) };
+    let what = format!(
+        "the input `{}` is {} for the run, and the file asks for {}",
+        spec.name,
+        given[&spec.name],
+        expected(spec.kind)
+    );
+    Err(Error::new("upgrade.input_type", what, "a run's inputs don't change: give the input its old type in the file"))
+}
+
+fn is_of(kind: InputKind, value: &Value) -> bool {
+    match kind {
+        InputKind::String | InputKind::Path => value.is_string(),
+        InputKind::Integer => value.is_i64() || value.is_u64(),
+        InputKind::Number => value.is_number(),
+        InputKind::Boolean => value.is_boolean(),
+    }
+}
+
 fn known_once(specs: &[InputSpec], given: &[(String, String)]) -> Result<(), Error> {
     for (at, (name, _)) in given.iter().enumerate() {
         if !specs.iter().any(|spec| spec.name == *name) {

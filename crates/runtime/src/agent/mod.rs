@@ -151,6 +151,15 @@ impl AgentFile {
         inputs::values(&self.inputs, given, cwd, &self.folder)
     }
 
+    /// Checks that a run which was given these inputs, by this or an earlier file, can go on with this one.
+    ///
+    /// # Errors
+    ///
+    /// `upgrade.input_missing` naming those that the run was not given, `upgrade.input_type` naming the value.
+    pub fn check_inputs(&self, given: &Value) -> Result<(), Error> {
+        inputs::check(&self.inputs, given)
+    }
+
     /// Checks that each folder is there which a `documents` tool reads with these inputs, as [`inputs`](Self::inputs)
     /// gave them. Nothing is read of it.
     ///

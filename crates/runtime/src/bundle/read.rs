@@ -141,6 +141,7 @@ impl Arriving {
     fn finish(mut self, about: &About, now: lodestep_core::Timestamp) -> Result<(Adopt, bool)> {
         self.all_values_came()?;
         let state = self.replay.checkpoint.take().ok_or_else(|| altered("it holds no transition"))?;
+        let definition = self.replay.definition.unwrap_or(state.definition.digest);
         let is_it = state.seq == about.seq && state.head == about.head && state.run.as_str() == about.run;
         if !is_it || state.namespace != about.namespace || state.inbox > self.letters.len() as u64 {
             return Err(altered(format!("it ends with transition {}, and says that it ends otherwise", state.seq)));
@@ -149,6 +150,7 @@ impl Arriving {
         let mut adopt = Adopt {
             rows: self.rows,
             state,
+            definition,
             epoch,
             tables: self.replay.tables,
             labels: self.replay.labels,

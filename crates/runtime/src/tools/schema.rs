@@ -54,6 +54,13 @@ impl Schemas {
     }
 }
 
+/// Stored arguments as their schema knows them: an artifact by its name.
+pub fn unpinned(arguments: &Value) -> Value {
+    let Some(object) = arguments.as_object() else { return arguments.clone() };
+    let name = |value: &Value| value.get("artifact").filter(|_| value.get("digest").is_some()).cloned();
+    object.iter().map(|(key, value)| (key.clone(), name(value).unwrap_or_else(|| value.clone()))).collect()
+}
+
 fn fits(validator: &Validator, value: &Value) -> Result<(), String> {
     let faults: Vec<String> = validator.iter_errors(value).take(3).map(|error| shown(&error)).collect();
     if faults.is_empty() { Ok(()) } else { Err(faults.join("; ")) }

@@ -3,7 +3,7 @@
 use lodestep_core::checkpoint::Phase;
 use lodestep_core::event::{CallFailure, CallLost, ErrorKind, ErrorLogged, Event};
 use lodestep_core::rules::ask;
-use lodestep_core::rules::settle::LookedUp;
+use lodestep_core::rules::settle::{Attempt, LookedUp, settle, settle_lookup};
 use lodestep_core::{Checkpoint, Definition, Draft, Ordinal, Result};
 use lodestep_model::{ModelError, Reply};
 
@@ -45,6 +45,19 @@ impl Done {
         let Some(note) = note else { return Ok(()) };
         let text = draft.put(note);
         draft.push(Event::ErrorLogged(ErrorLogged { kind, ordinal, text }))
+    }
+
+    /// Pushes what an action came to; nothing for a reply of the model.
+    pub fn settle(&self, draft: &mut Draft) -> Result<()> {
+        match self {
+            Self::Attempt { ordinal, attempt, sight, .. } => {
+                let Sight { seen, text, artifact, retry_after_ms } = sight.clone();
+                let (ordinal, attempt) = (*ordinal, *attempt);
+                settle(draft, Attempt { ordinal, attempt, seen, text, artifact, retry_after_ms })
+            }
+            Self::Lookup { ordinal, said, .. } => settle_lookup(draft, *ordinal, said.clone()),
+            Self::Reply { .. } => Ok(()),
+        }
     }
 }
 

@@ -7,12 +7,13 @@ mod dedupe;
 mod draft;
 mod holds;
 mod lineage;
+mod pins;
 mod priors;
 mod quarantine;
 mod remind;
 mod send;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,7 +42,6 @@ use crate::worker::request::Cache;
 use crate::worker::{DRAIN, Shutdown};
 use holds::Known;
 use priors::Index;
-use quarantine::is_damage;
 
 /// How long a dead worker's tools are waited for before anything of theirs is done again.
 const LEFT_TOOLS: Duration = Duration::from_secs(10);
@@ -83,6 +83,8 @@ pub(super) struct Drive {
     secrets: Arc<Secrets>,
     /// The reminders that have been told in this claim and are still the newest.
     reminded: Vec<Reminder>,
+    /// What some actions go by that may have begun before an upgrade.
+    earlier: BTreeMap<Ordinal, Arc<Pinned>>,
 }
 
 impl Drive {
@@ -107,6 +109,7 @@ impl Drive {
             worked_until_us,
             secrets: Arc::default(),
             reminded: Vec::new(),
+            earlier: BTreeMap::new(),
         }
     }
 
@@ -119,14 +122,16 @@ impl Drive {
         if let Some(why) = self.is_rewound(&checkpoint) {
             return self.stop(checkpoint, StopReason::Rewound, why).await;
         }
-        let run = match Pinned::of(&self.runtime, &self.claim.run, &checkpoint).await {
-            Ok(run) => run,
-            Err(error) => return self.stop_for(checkpoint, error).await,
-        };
-        self.secrets = Arc::new(Secrets::of(&run.definition, &self.runtime.environment));
-        if let Some(unfit) = self.secrets.unfit().filter(|_| checkpoint.phase == Phase::Active) {
-            return self.stop(checkpoint, StopReason::Secret, unfit).await;
+        let unread = self.unread(&checkpoint).await?;
+        if pins::is_among(&unread) {
+            // What the run can't go on with may be what the upgrade replaces.
+            let draft = self.words(checkpoint, &unread)?;
+            checkpoint = self.commit(draft, &[], false).await?;
         }
+        let mut run = match self.pin(&checkpoint).await {
+            Ok(run) => run,
+            Err(unfit) => return self.stop_unfit(checkpoint, unfit).await,
+        };
         self.observer.taken(&self.claim.run.key, &run.definition, &checkpoint, self.claim.crashes);
         let mut seen: Vec<Done> = Vec::new();
         let mut changes = self.runtime.store.changes();
@@ -135,27 +140,22 @@ impl Drive {
                 Some(after) => checkpoint = after,
                 None => return Ok(()),
             }
+            if !run.is_of(&checkpoint) {
+                match self.pin(&checkpoint).await {
+                    Ok(other) => run = other,
+                    Err(unfit) => {
+                        checkpoint = self.end_under_way(checkpoint, seen).await?;
+                        return self.stop_unfit(checkpoint, unfit).await;
+                    }
+                }
+                self.forget_holds();
+                continue;
+            }
             if self.shutdown.is_begun() {
                 return self.hand_over(checkpoint, run.as_ref()).await;
             }
             seen = self.wait(&checkpoint, &mut changes).await?;
         }
-    }
-
-    /// A definition that this program or this machine can't go on with stops the run, saying what to mend.
-    async fn stop_for(self, checkpoint: Checkpoint, error: Error) -> Result<()> {
-        if is_damage(&error) {
-            return self.without_definition(checkpoint, error).await;
-        }
-        let reason = match error.code() {
-            "model.script" => StopReason::Secret,
-            "model.unknown" | "run.definition_unreadable" => StopReason::Version,
-            _ => return Err(error),
-        };
-        if checkpoint.phase != Phase::Active {
-            return Err(error);
-        }
-        self.stop(checkpoint, reason, format!("{}; {}", error.what(), error.next())).await
     }
 
     /// Stops the run and gives it back.
@@ -209,7 +209,8 @@ impl Drive {
         }
     }
 
-    /// Drafts, commits and dispatches until there is nothing more to commit; `None` when the claim was given back with it.
+    /// Drafts, commits and dispatches until there is nothing more to commit, or until the state is pinned to another
+    /// definition; `None` when the claim was given back with it.
     async fn pass(
         &mut self,
         mut checkpoint: Checkpoint,
@@ -218,11 +219,18 @@ impl Drive {
     ) -> Result<Option<Checkpoint>> {
         let mut failures = 0;
         loop {
+            if !run.is_of(&checkpoint) {
+                return Ok(Some(checkpoint));
+            }
             self.learn_holds(&run.definition).await?;
             let unread = self.unread(&checkpoint).await?;
+            let moves = pins::is_among(&unread);
             let outcomes: Vec<String> = seen.iter().filter_map(|done| tool_of(&checkpoint, done)).collect();
-            let (draft, request) = self.draft(checkpoint, run, seen, &unread).await?;
-            let idle = request.is_none() && self.can_let_go(draft.checkpoint());
+            let (draft, request) = match moves {
+                true => (self.words(checkpoint, &unread)?, None),
+                false => self.draft(checkpoint, run, seen, &unread).await?,
+            };
+            let idle = !moves && request.is_none() && self.can_let_go(draft.checkpoint());
             let parks = idle && !self.waits_under(draft.checkpoint()).is_empty();
             let release = idle && !parks;
             if draft.is_empty() {
@@ -237,7 +245,9 @@ impl Drive {
                 self.give_back(draft.checkpoint()).await?;
                 return Ok(None);
             }
-            match self.commit(draft, seen, release).await {
+            let settled: &[Done] = if moves { &[] } else { seen };
+            match self.commit(draft, settled, release).await {
+                Ok(after) if moves => checkpoint = after,
                 Ok(after) => {
                     self.remind(&after);
                     seen.clear();
@@ -390,7 +400,11 @@ impl Drive {
             seen.extend(self.came_back(done));
         }
         let unread = self.unread(&checkpoint).await?;
-        let mut draft = self.draft(checkpoint, run, &seen, &unread).await?.0;
+        let mut draft = match pins::is_among(&unread) {
+            // What follows by the other definition is the next worker's.
+            true => self.words_and_outcomes(checkpoint, &unread, &seen)?,
+            false => self.draft(checkpoint, run, &seen, &unread).await?.0,
+        };
         if let Some(open) = draft.checkpoint().model.open {
             draft.push(Event::CallLost(CallLost { call: open.call }))?;
         }

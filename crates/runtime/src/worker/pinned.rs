@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lodestep_core::{Checkpoint, Definition, Digest, Error, Result};
+use lodestep_core::{Checkpoint, Definition, Digest, Error, Result, Stored};
 use lodestep_model::Model;
 use lodestep_store::RunRef;
 use serde_json::Value;
@@ -13,6 +13,7 @@ use crate::tools::schema::Schemas;
 
 /// A definition and inputs, compiled.
 pub(crate) struct Pinned {
+    digest: Digest,
     pub definition: Arc<Definition>,
     pub inputs: Arc<Value>,
     pub schemas: Schemas,
@@ -49,6 +50,7 @@ impl Pinned {
         let definition = Definition::from_bytes(definition)?;
         let inputs = serde_json::from_slice(inputs).map_err(|_| missing("inputs"))?;
         let pinned = Arc::new(Self {
+            digest: key.0,
             schemas: Schemas::of(&definition),
             model: (runtime.models)(&definition)?,
             definition: Arc::new(definition),
@@ -56,6 +58,28 @@ impl Pinned {
         });
         runtime.compiled.keep(key, pinned.clone());
         Ok(pinned)
+    }
+
+    /// What some actions of a run go by that may have begun before an upgrade moved it to `now`. No model is asked by it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::of`], but for the model's.
+    pub async fn earlier(runtime: &Runtime, run: &RunRef, definition: Stored, now: &Self) -> Result<Arc<Self>> {
+        let bytes = runtime.value(run, definition).await?;
+        let definition = Definition::from_bytes(&bytes)?;
+        Ok(Arc::new(Self {
+            digest: Digest::of(&bytes),
+            schemas: Schemas::of(&definition),
+            model: now.model.clone(),
+            definition: Arc::new(definition),
+            inputs: now.inputs.clone(),
+        }))
+    }
+
+    /// Is that state pinned to it?
+    pub fn is_of(&self, checkpoint: &Checkpoint) -> bool {
+        self.digest == checkpoint.definition.digest
     }
 }
 

@@ -33,7 +33,8 @@ async fn elsewhere(subject: &dyn Subject) -> Result<(Held, Adopt), Failed> {
     let labels = [("team".to_owned(), "news".to_owned())].into_iter().collect();
     let letters = store.beside(&held.claim.run).await?.letters;
     let state = held.checkpoint.clone();
-    Ok((held, Adopt { rows, state, epoch: replay.epoch, tables: replay.tables, labels, letters }))
+    let definition = replay.definition.unwrap_or(state.definition.digest);
+    Ok((held, Adopt { rows, state, definition, epoch: replay.epoch, tables: replay.tables, labels, letters }))
 }
 
 pub(super) async fn an_adopted_run_is_as_it_was(subject: Arc<dyn Subject>) -> Checked {

@@ -95,7 +95,7 @@ impl State {
         let row = RunRow {
             run: run.clone(),
             agent: state.agent.clone(),
-            definition: state.definition.digest,
+            definition: adopt.definition,
             inputs: state.inputs.digest,
             status: head.status,
             why: head.why,

@@ -49,7 +49,7 @@ pub(super) fn adopt(db: &Connection, adopt: &Adopt, files: &ValueFiles, now: Tim
         id,
         from_end(id),
         state.agent,
-        state.definition.digest.as_bytes(),
+        adopt.definition.as_bytes(),
         state.inputs.digest.as_bytes(),
         state.started_at.as_micros(),
         label::to_text(&adopt.labels),

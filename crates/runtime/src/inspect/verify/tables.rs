@@ -62,7 +62,8 @@ impl Findings {
         self.equal("table run", "the id from its end", &beside.found_as, &state.run.to_string());
         self.equal("table run", "the namespace", &run.key.namespace, &state.namespace);
         self.equal("table run", "the agent", &row.agent, &state.agent);
-        self.equal("table run", "the definition", &row.definition, &state.definition.digest);
+        let began_with = replay.definition.unwrap_or(state.definition.digest);
+        self.equal("table run", "the definition", &row.definition, &began_with);
         self.equal("table run", "the inputs", &row.inputs, &state.inputs.digest);
         self.equal("table run", "the start", &row.started_at, &state.started_at);
         let root = state.lineage.last().map(|root| root.run.to_string());

@@ -6,14 +6,12 @@ use lodestep_core::rules::decide::{Question, decide};
 use lodestep_core::rules::inbox::{self, Message};
 use lodestep_core::rules::owed::{Hands, owed};
 use lodestep_core::rules::recover;
-use lodestep_core::rules::settle::{Attempt, settle, settle_lookup};
 use lodestep_core::{Checkpoint, Draft, Result, ValueRef};
 use lodestep_model::Request;
 
 use super::lineage::{self, Equal};
 use super::quarantine::{give_up, is_damage};
 use super::{Drive, dedupe};
-use crate::tools::Sight;
 use crate::worker::done::{Answered, Done, fail};
 use crate::worker::pinned::Pinned;
 use crate::worker::request::prepare;
@@ -69,12 +67,7 @@ impl Drive {
     async fn take_in(&mut self, draft: &mut Draft, run: &Pinned, done: &Done) -> Result<()> {
         done.note_removed(draft)?;
         match done {
-            Done::Attempt { ordinal, attempt, sight, .. } => {
-                let Sight { seen, text, artifact, retry_after_ms } = sight.clone();
-                let (ordinal, attempt) = (*ordinal, *attempt);
-                settle(draft, Attempt { ordinal, attempt, seen, text, artifact, retry_after_ms })
-            }
-            Done::Lookup { ordinal, said, .. } => settle_lookup(draft, *ordinal, said.clone()),
+            Done::Attempt { .. } | Done::Lookup { .. } => done.settle(draft),
             Done::Reply { call, reply, .. } => {
                 let call = *call;
                 if draft.checkpoint().model.open.is_none_or(|open| open.call != call) {

@@ -12,7 +12,7 @@ use lodestep_core::{Checkpoint, Draft, Error, Result};
 use super::Drive;
 
 /// A run that is held up by damage is looked at again after so long, when a word or a time may have made it due.
-const LOOK_AGAIN_MS: u64 = 60_000;
+pub(super) const LOOK_AGAIN_MS: u64 = 60_000;
 
 /// Is something of the run not what was stored?
 pub(super) fn is_damage(error: &Error) -> bool {

@@ -46,6 +46,7 @@ impl Drive {
 
     fn send_off(&mut self, checkpoint: &Checkpoint, run: &Arc<Pinned>, action: Action) {
         let ordinal = action.ordinal;
+        let pinned = self.pinned_for(checkpoint, run, ordinal);
         let is_lookup = matches!(action.state, ActionState::LookUp { .. });
         let attempt = match action.state {
             ActionState::Open { attempt, .. } | ActionState::LookUp { attempt, .. } => attempt,
@@ -56,14 +57,14 @@ impl Drive {
             lease: self.lease.clone(),
             run: self.claim.run.clone(),
             epoch: self.claim.epoch,
-            pinned: run.clone(),
             lineage: checkpoint.lineage.clone(),
             arguments: self.cache.get(&action.arguments).map(<[u8]>::to_vec),
             artifacts: checkpoint.artifacts.iter().map(|(name, kept)| (name.clone(), kept.content)).collect(),
             action,
             attempt,
             stop: self.stop.subscribe(),
-            secrets: self.renewed_secrets(run),
+            secrets: self.renewed_secrets(&pinned),
+            pinned,
         };
         self.tasks.push(Box::pin(async move {
             Some(match is_lookup {
@@ -80,7 +81,7 @@ impl Drive {
     }
 
     /// What is sent now is sent with these values, so that they are what is looked for in its answer.
-    fn renewed_secrets(&mut self, run: &Pinned) -> Arc<Secrets> {
+    pub(super) fn renewed_secrets(&mut self, run: &Pinned) -> Arc<Secrets> {
         self.secrets = self.secrets.renewed(&run.definition, &self.runtime.environment);
         self.secrets.clone()
     }
