@@ -120,6 +120,18 @@ fn a_changed_tool_is_asked_anew_and_the_old_request_takes_no_answer() {
 }
 
 #[test]
+fn the_time_of_the_tool_after_counts_from_the_proposal() {
+    let mut bench = Bench::new(definition());
+    bench.calls(vec![call("unsafe", &json!({"x": 1}))]);
+    assert_eq!(bench.action(1).expect("pending").deadline, None);
+    upgrade(&mut bench, &with(&definition(), "unsafe", |tool| tool.deadline_ms = Some(5_000)));
+    let action = bench.action(1).expect("pending");
+    assert_eq!(action.deadline, Some(action.proposed_at.plus_ms(5_000)));
+    upgrade(&mut bench, &definition());
+    assert_eq!(bench.action(1).expect("pending").deadline, None);
+}
+
+#[test]
 fn an_approval_of_the_tool_before_does_not_count_for_the_one_after() {
     let mut bench = Bench::new(definition());
     bench.calls(vec![call("unsafe", &json!({"x": 1}))]);

@@ -7,6 +7,7 @@ use crate::definition::{Limits, QuotaLimits};
 use crate::digest::Digest;
 use crate::effect::Class;
 use crate::ids::Ordinal;
+use crate::time::Timestamp;
 use crate::value::ValueRef;
 
 /// See [`Event::RunUpgraded`](super::Event::RunUpgraded).
@@ -65,4 +66,7 @@ pub struct ActionRebound {
     /// The key under which it happens once in its namespace.
     #[n(9)]
     pub dedupe: Option<String>,
+    /// From then on no attempt of it begins: the new tool's time, counted from the proposal.
+    #[n(10)]
+    pub deadline: Option<Timestamp>,
 }

@@ -109,6 +109,7 @@ pub(super) fn rebound(checkpoint: &mut Checkpoint, event: &ActionRebound) -> Che
     action.key_valid_for_ms = event.key_valid_for_ms;
     action.settles_after_ms = event.settles_after_ms;
     action.max_attempts = event.max_attempts;
+    action.deadline = event.deadline;
     (action.approved, action.approved_by) = (None, None);
     if let Some(name) = asked {
         close(checkpoint, name, event.ordinal, Closing::Superseded, None, Digest::default());

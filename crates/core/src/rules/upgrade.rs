@@ -255,6 +255,7 @@ impl New<'_> {
             settles_after_ms: tool.settles_after_ms,
             max_attempts: tool.max_attempts,
             dedupe,
+            deadline: tool.deadline_ms.map(|ms| action.proposed_at.plus_ms(ms)),
         }))
     }
 }

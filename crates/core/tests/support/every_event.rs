@@ -278,6 +278,7 @@ fn upgrades(it: About) -> [Event; 2] {
             settles_after_ms: 2_000,
             max_attempts: 3,
             dedupe: Some("once-1".to_owned()),
+            deadline: Some(it.at),
         }),
     ]
 }
