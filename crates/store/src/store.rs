@@ -386,7 +386,8 @@ pub trait Store: Send + Sync {
     /// `lease.lost` when another worker has taken it for dead.
     fn renew<'a>(&'a self, worker: &'a WorkerId) -> StoreFuture<'a, u64>;
 
-    /// Ends a worker: what it still holds is due at once and counts as handed over.
+    /// Ends a worker: what it still holds is due at once and counts as handed over. After an error it is dead all the same,
+    /// as after a kill: what it holds is due once another worker finds it so.
     fn retire<'a>(&'a self, worker: &'a WorkerId) -> StoreFuture<'a, ()>;
 
     /// Does this worker live, as far as can be seen without claiming? One that hangs does until its lease is taken.

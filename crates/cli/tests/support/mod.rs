@@ -76,9 +76,7 @@ impl World {
 
     /// Starts it and lets it run; what it says on stderr can be waited for.
     pub fn start_heard(&self, words: &[&str]) -> (Running, Lines) {
-        let mut child = self.command(words).stdout(Stdio::null()).spawn().expect("started");
-        let lines = Lines::of(&mut child);
-        (Running { child }, lines)
+        Running::heard(self.command(words).stdout(Stdio::null()))
     }
 
     /// Waits until a process has closed the store, so that nothing of it is in a log.
@@ -128,6 +126,13 @@ pub struct Running {
 }
 
 impl Running {
+    /// Starts a command whose stderr is a pipe.
+    pub fn heard(command: &mut Command) -> (Self, Lines) {
+        let mut child = command.spawn().expect("started");
+        let lines = Lines::of(&mut child);
+        (Self { child }, lines)
+    }
+
     /// kill -9.
     pub fn kill(&mut self) {
         self.child.kill().expect("killed");
@@ -168,14 +173,19 @@ impl Lines {
 
     /// Reads on to the line that contains this; fails when the process ends without one.
     pub fn until(&mut self, wanted: &str) {
+        assert!(self.says(wanted), "it never said: {wanted}");
+    }
+
+    /// Reads on to the line that contains this; false when the process ends without one.
+    pub fn says(&mut self, wanted: &str) -> bool {
         let mut line = String::new();
         while self.0.read_line(&mut line).expect("read") > 0 {
             if line.contains(wanted) {
-                return;
+                return true;
             }
             line.clear();
         }
-        panic!("it never said: {wanted}");
+        false
     }
 
     /// All that it still says, up to its end.

@@ -2,7 +2,7 @@
 
 use lodestep_core::effect::Seen;
 use lodestep_core::rules::settle::NewArtifact;
-use lodestep_core::{INLINE_VALUE_BYTES, Result, Stored, ValueRef};
+use lodestep_core::{INLINE_VALUE_BYTES, Ordinal, Result, Stored, ValueRef};
 use lodestep_store::{RunRef, Store};
 use serde_json::Value;
 
@@ -35,23 +35,42 @@ pub(crate) async fn keep(store: &dyn Store, run: &RunRef, name: &str, bytes: Vec
     Ok(NewArtifact { name: name.to_owned(), last_version, content, inline })
 }
 
-/// Shortens a result that is too long for a checkpoint; the whole becomes an artifact, byte for byte.
-pub(crate) async fn bounded(store: &dyn Store, run: &RunRef, ordinal: u32, mut sight: Sight) -> Result<Sight> {
-    if sight.text.len() <= RESULT_BYTES || sight.artifact.is_some() {
-        return Ok(sight);
+/// A result that is too long for a checkpoint: the whole becomes an artifact, byte for byte, and a preview is shown.
+pub(crate) struct Long<'a> {
+    sight: &'a Sight,
+    name: String,
+}
+
+impl<'a> Long<'a> {
+    /// `None` for one that is short enough.
+    pub(crate) fn of(sight: &'a Sight, ordinal: Ordinal) -> Option<Self> {
+        let is_long = sight.text.len() > RESULT_BYTES && sight.artifact.is_none();
+        is_long.then(|| Self { sight, name: format!("output-{ordinal}.txt") })
     }
-    let name = format!("output-{ordinal}.txt");
-    let preview = String::from_utf8_lossy(&sight.text[..PREVIEW_BYTES]).into_owned();
-    let preview = preview.trim_end_matches('\u{fffd}');
-    let total = sight.text.len();
-    let text = format!("{preview}\n[… {total} bytes in all; the whole is artifact {name}: open or search it …]");
-    if sight.seen != Seen::Done {
-        // Only what was done makes an artifact; of anything else what is shown is all that is kept.
-        let text = format!("{preview}\n[… {total} bytes in all; the rest is not kept …]");
-        return Ok(Sight { text: text.into_bytes(), ..sight });
+
+    /// Keeps the whole. Only what was done makes an artifact; of anything else what is shown is all that is kept.
+    pub(crate) async fn keep(&self, store: &dyn Store, run: &RunRef) -> Result<Sight> {
+        if self.sight.seen != Seen::Done {
+            return Ok(self.cut("the rest is not kept"));
+        }
+        let artifact = keep(store, run, &self.name, self.sight.text.clone()).await?;
+        let cut = self.cut(&format!("the whole is artifact {}: open or search it", self.name));
+        Ok(Sight { artifact: Some(artifact), ..cut })
     }
-    let artifact = keep(store, run, &name, std::mem::take(&mut sight.text)).await?;
-    Ok(Sight { text: text.into_bytes(), artifact: Some(artifact), ..sight })
+
+    /// The beginning of it, up to a whole character, and what became of the rest.
+    pub(crate) fn cut(&self, rest: &str) -> Sight {
+        let bytes = &self.sight.text;
+        let preview = preview(&bytes[..PREVIEW_BYTES]);
+        let text = format!("{preview}\n[… {} bytes in all; {rest} …]", bytes.len());
+        Sight { text: text.into_bytes(), artifact: None, ..self.sight.clone() }
+    }
+}
+
+/// The text of bytes that were cut somewhere: without the character that was cut, and what is no UTF-8 replaced.
+fn preview(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.trim_end_matches(char::REPLACEMENT_CHARACTER).to_owned()
 }
 
 /// Searches an artifact's lines for all words of a query, without regard to case.

@@ -30,6 +30,7 @@ use crate::tools::http::Call;
 use crate::tools::{Sight, ToolCall, artifacts, builtin, sql};
 use crate::worker::lease::Shared;
 use crate::worker::pinned::Pinned;
+use crate::worker::trouble::{Tries, will_pass};
 
 /// Everything that one attempt needs.
 pub(super) struct Dispatch {
@@ -107,8 +108,7 @@ impl Dispatch {
         };
         removed.add(self.secrets.scrubber.scrub(&mut sight.text));
         let (sight, fault) = self.fitting(tool, sight);
-        let ordinal = self.action.ordinal.0;
-        let sight = artifacts::bounded(self.runtime.store.as_ref(), &self.run, ordinal, sight).await?;
+        let sight = self.bounded(sight).await;
         Ok(match fault {
             Some(fault) => Sight { text: [fault.as_bytes(), b"\n", &sight.text].concat(), ..sight },
             None => sight,
@@ -121,6 +121,38 @@ impl Dispatch {
         let (action, class) = (self.action.ordinal, self.action.class);
         rehearsal(Unsent { action, tool: tool.name.clone(), class, arguments });
         Ok(Sight::new(Seen::Done, rehearsal::RESULT))
+    }
+
+    /// What was seen, short enough for a checkpoint. It was seen whatever the store says now: a result that can't be kept
+    /// for a while is held until it can; one that can't be kept at all, or by the time that the worker is told to stop, is
+    /// shortened and says why.
+    async fn bounded(&self, sight: Sight) -> Sight {
+        let Some(long) = artifacts::Long::of(&sight, self.action.ordinal) else { return sight };
+        match self.kept(|| long.keep(self.runtime.store.as_ref(), &self.run)).await {
+            Ok(kept) => kept,
+            Err(error) => long.cut(&format!("the rest could not be kept: {}", error.what())),
+        }
+    }
+
+    /// Keeps something, trying again while the store can't for now.
+    async fn kept<T, F: Future<Output = Result<T>>>(&self, keep: impl Fn() -> F) -> Result<T> {
+        let mut tries = Tries::new(&self.lease.trouble);
+        loop {
+            match keep().await {
+                Err(error) if will_pass(&error) && !*self.stop.borrow() => {
+                    tries.refused(&error);
+                    tokio::select! {
+                        () = tries.pause() => {}
+                        () = self.stopped() => {}
+                    }
+                }
+                Ok(kept) => {
+                    tries.taken();
+                    return Ok(kept);
+                }
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// A result against the tool's schema of it. A read without a sound result has failed. An effect has happened all
@@ -230,7 +262,7 @@ impl Dispatch {
     async fn builtin(&self, builtin: &str, function: &str, root: Option<&str>, arguments: Value) -> Result<Sight> {
         let store = self.runtime.store.as_ref();
         match (builtin, function) {
-            ("artifacts", "save") => artifacts::save(store, &self.run, &arguments).await,
+            ("artifacts", "save") => self.kept(|| artifacts::save(store, &self.run, &arguments)).await,
             ("artifacts", "search") => {
                 let name = arguments.get("name").and_then(Value::as_str).unwrap_or_default();
                 let known = self.artifacts.iter().find(|(known, _)| known == name).map(|(_, stored)| *stored);

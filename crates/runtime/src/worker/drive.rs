@@ -7,6 +7,7 @@ mod dedupe;
 mod draft;
 mod holds;
 mod lineage;
+mod pass;
 mod pins;
 mod priors;
 mod quarantine;
@@ -35,19 +36,17 @@ use crate::observe::Observer;
 use crate::process::wait_until_free;
 use crate::runtime::Runtime;
 use crate::secrets::Secrets;
-use crate::worker::done::{Done, tool_of};
+use crate::worker::done::Done;
 use crate::worker::lease::Shared;
 use crate::worker::pinned::Pinned;
 use crate::worker::request::Cache;
+use crate::worker::trouble::will_pass;
 use crate::worker::{DRAIN, Shutdown};
 use holds::Known;
 use priors::Index;
 
 /// How long a dead worker's tools are waited for before anything of theirs is done again.
 const LEFT_TOOLS: Duration = Duration::from_secs(10);
-
-/// How long a store that can't take a commit is given before the claim is given back.
-const STORE_PATIENCE: u32 = 20;
 
 /// How often a run under way looks into its inbox at most, however many hints there are.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
@@ -197,93 +196,6 @@ impl Drive {
         loaded.checkpoint()
     }
 
-    /// Reads the state again after the store refused a commit, with growing pauses while it can't be read either.
-    async fn load_patiently(&mut self, failures: &mut u32) -> Result<Checkpoint> {
-        loop {
-            *failures += 1;
-            tokio::time::sleep(Duration::from_millis(50 << (*failures).min(6))).await;
-            match self.load().await {
-                Err(error) if error.code() == "store.unavailable" && *failures < STORE_PATIENCE => {}
-                loaded => return loaded,
-            }
-        }
-    }
-
-    /// Drafts, commits and dispatches until there is nothing more to commit, or until the state is pinned to another
-    /// definition; `None` when the claim was given back with it.
-    async fn pass(
-        &mut self,
-        mut checkpoint: Checkpoint,
-        run: &Arc<Pinned>,
-        seen: &mut Vec<Done>,
-    ) -> Result<Option<Checkpoint>> {
-        let mut failures = 0;
-        loop {
-            if !run.is_of(&checkpoint) {
-                return Ok(Some(checkpoint));
-            }
-            self.learn_holds(&run.definition).await?;
-            let unread = self.unread(&checkpoint).await?;
-            let moves = pins::is_among(&unread);
-            let outcomes: Vec<String> = seen.iter().filter_map(|done| tool_of(&checkpoint, done)).collect();
-            let (draft, request) = match moves {
-                true => (self.words(checkpoint, &unread)?, None),
-                false => self.draft(checkpoint, run, seen, &unread).await?,
-            };
-            let idle = !moves && request.is_none() && self.can_let_go(draft.checkpoint());
-            let parks = idle && !self.waits_under(draft.checkpoint()).is_empty();
-            let release = idle && !parks;
-            if draft.is_empty() {
-                self.remind(draft.checkpoint());
-            }
-            if draft.is_empty() && !idle {
-                let checkpoint = draft.into_checkpoint();
-                self.dispatch(&checkpoint, run, None);
-                return Ok(Some(checkpoint));
-            }
-            if draft.is_empty() {
-                self.give_back(draft.checkpoint()).await?;
-                return Ok(None);
-            }
-            let settled: &[Done] = if moves { &[] } else { seen };
-            match self.commit(draft, settled, release).await {
-                Ok(after) if moves => checkpoint = after,
-                Ok(after) => {
-                    self.remind(&after);
-                    seen.clear();
-                    outcomes.iter().for_each(|tool| fault::reach(tool, Point::Outcome));
-                    fault::reach("run", Point::Checkpoint);
-                    if release {
-                        return Ok(None);
-                    }
-                    self.dispatch(&after, run, request);
-                    if self.inbox == after.inbox && !parks {
-                        return Ok(Some(after));
-                    }
-                    checkpoint = after;
-                }
-                Err(error) if matches!(error.code(), "run.cancel_unread" | "run.hold_unknown" | "effect.held") => {
-                    self.forget_holds();
-                    checkpoint = self.load().await?;
-                }
-                Err(error)
-                    if matches!(error.code(), "store.unavailable" | "store.value_swept")
-                        && failures < STORE_PATIENCE =>
-                {
-                    // Nothing is dispatched and what was seen is kept until the store takes it. What is drafted anew is
-                    // stored anew, so that values which were swept meanwhile are there again.
-                    checkpoint = self.load_patiently(&mut failures).await?;
-                }
-                Err(error) => {
-                    if error.code() == "lease.lost" {
-                        self.report_late(seen).await;
-                    }
-                    return Err(error);
-                }
-            }
-        }
-    }
-
     async fn unread(&mut self, checkpoint: &Checkpoint) -> Result<Vec<(u64, Message)>> {
         if self.inbox <= checkpoint.inbox {
             return Ok(Vec::new());
@@ -367,8 +279,12 @@ impl Drive {
         if seen.is_empty() {
             // A hint says that something may have changed; the inbox is what could concern this run.
             self.looked = tokio::time::Instant::now();
-            let unread = self.runtime.store.unread(&self.claim.run, checkpoint.inbox).await?;
-            self.inbox = unread.last().map_or(self.inbox, |(position, _)| self.inbox.max(*position));
+            match self.runtime.store.unread(&self.claim.run, checkpoint.inbox).await {
+                Ok(unread) => self.inbox = unread.last().map_or(self.inbox, |(at, _)| self.inbox.max(*at)),
+                // It is looked into again; what is under way is not dropped for it.
+                Err(error) if will_pass(&error) => {}
+                Err(error) => return Err(error),
+            }
         }
         Ok(seen)
     }

@@ -12,12 +12,16 @@ use tokio::task::JoinHandle;
 use crate::process::Cage;
 use crate::runtime::Runtime;
 use crate::worker::Shutdown;
+use crate::worker::trouble::{Trouble, will_pass};
 
 /// Nothing is sent in the last part of a lease: a slow send must not reach into another worker's time.
 const MARGIN_US: u64 = LEASE_US / 3;
 
 /// How often the lease is renewed.
 const RENEWAL: Duration = Duration::from_micros(LEASE_US / 3);
+
+/// How soon a renewal that the store did not take is tried again: with room on its disk, sending begins again.
+const RENEWAL_AGAIN: Duration = Duration::from_secs(1);
 
 /// A worker's lease, renewed while this lives.
 pub(super) struct Lease {
@@ -35,6 +39,8 @@ pub(super) struct Shared {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     until_us: Arc<AtomicU64>,
+    /// What was told of the store's state.
+    pub trouble: Arc<Trouble>,
 }
 
 impl Lease {
@@ -49,6 +55,7 @@ impl Lease {
             store: runtime.store.clone(),
             clock: runtime.clock.clone(),
             until_us: Arc::new(AtomicU64::new(until)),
+            trouble: Arc::default(),
         };
         let renewal = tokio::spawn(renew(shared.clone(), shutdown));
         Ok(Self { shared, renewal })
@@ -62,10 +69,14 @@ impl Lease {
         self.shared.clone()
     }
 
-    /// Ends the worker: what it still holds is due at once.
+    /// Ends the worker: what it still holds is due at once. A store that can't be written now learns it from the lock that
+    /// is let go of.
     pub async fn give_back(self) -> Result<()> {
         self.renewal.abort();
-        self.shared.store.retire(&self.shared.worker).await
+        match self.shared.store.retire(&self.shared.worker).await {
+            Err(error) if will_pass(&error) => Ok(()),
+            retired => retired,
+        }
     }
 }
 
@@ -94,16 +105,18 @@ impl Shared {
 }
 
 async fn renew(shared: Shared, shutdown: Shutdown) {
+    let mut pause = RENEWAL;
     loop {
-        tokio::time::sleep(RENEWAL).await;
+        tokio::time::sleep(pause).await;
+        pause = RENEWAL;
         match shared.store.renew(&shared.worker).await {
             Ok(until) => shared.until_us.store(until, Ordering::SeqCst),
             Err(error) if error.code() == "lease.lost" => {
                 shared.until_us.store(0, Ordering::SeqCst);
                 return shutdown.begin();
             }
-            // The store may be back before the lease ends; if not, nothing is sent any more.
-            Err(_) => {}
+            // The store may be back before the lease ends; if not, nothing is sent before it is.
+            Err(_) => pause = RENEWAL_AGAIN,
         }
     }
 }

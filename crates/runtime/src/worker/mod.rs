@@ -6,6 +6,7 @@
 //! - `pinned`: what a run is pinned to, compiled.
 //! - `request`: what the model is asked.
 //! - `lease`: the right to advance runs, and its end.
+//! - `trouble`: a store that can't be written for a while.
 
 mod dispatch;
 mod done;
@@ -13,6 +14,7 @@ mod drive;
 mod lease;
 pub(crate) mod pinned;
 mod request;
+mod trouble;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -32,6 +34,7 @@ use crate::runtime::Runtime;
 use crate::worker::drive::Drive;
 use crate::worker::lease::Lease;
 use crate::worker::pinned::Pinned;
+use crate::worker::trouble::{Tries, will_pass};
 
 /// How many runs one worker advances at once.
 pub const RUNS_AT_ONCE: usize = 512;
@@ -195,10 +198,28 @@ impl Pool<'_> {
         let store = self.runtime.store.as_ref();
         let mut changes = store.changes();
         let mut driven: JoinSet<()> = JoinSet::new();
+        let mut tries = Tries::new(&self.lease.share().trouble);
         while !self.shutdown.is_begun() {
             changes.mark_unchanged();
             let free = RUNS_AT_ONCE - driven.len();
-            let claims = if free > 0 { store.claim(self.lease.worker(), Want::Due(free)).await? } else { Vec::new() };
+            let claimed = match free {
+                0 => Ok(Vec::new()),
+                _ => store.claim(self.lease.worker(), Want::Due(free)).await,
+            };
+            let claims = match claimed {
+                // What is under way may hold an outcome that only this worker knows.
+                Err(error) if will_pass(&error) && !(driven.is_empty() && leave(true)) => {
+                    tries.refused(&error);
+                    tokio::select! {
+                        () = tries.pause() => {}
+                        () = self.shutdown.begun() => {}
+                    }
+                    while driven.try_join_next().is_some() {}
+                    continue;
+                }
+                claimed => claimed?,
+            };
+            tries.taken();
             let none = claims.is_empty();
             for claim in claims {
                 let (runtime, observer) = (self.runtime.clone(), self.observer.clone());
@@ -230,14 +251,14 @@ async fn advance(
     shutdown: Shutdown,
 ) {
     let store = runtime.store.clone();
-    let back = claim.clone();
+    let (back, stopping, trouble) = (claim.clone(), shutdown.clone(), lease.trouble.clone());
     // Boxed: a run's future is large, and a task is moved a few times before it is polled.
     let driven = Box::pin(Drive::new(runtime, lease, claim, observer, shutdown).run());
     let (due, crashed) = match AssertUnwindSafe(driven).catch_unwind().await {
         Ok(Ok(())) => return,
         Ok(Err(error)) if error.code() == "lease.lost" => return,
         // A value that was swept under a worker that stood still is made and stored anew by the next one.
-        Ok(Err(error)) if matches!(error.code(), "store.unavailable" | "store.value_swept") => {
+        Ok(Err(error)) if will_pass(&error) || error.code() == "store.value_swept" => {
             (Some(store.now().plus_ms(1_000)), false)
         }
         // Another build can go on with it.
@@ -260,6 +281,18 @@ async fn advance(
             (Some(store.now()), true)
         }
     };
-    // The claim may be gone already; then there is nothing to give back.
-    let _ = store.release(&back, due, crashed).await;
+    let mut tries = Tries::new(&trouble);
+    // While the store can't take it this is tried again: a living worker's claim is nobody else's, and the run would wait
+    // for ever. A claim that is gone already needs no giving back; the end of the worker frees it too.
+    while let Err(error) = store.release(&back, due, crashed).await {
+        if !will_pass(&error) || stopping.is_begun() {
+            return;
+        }
+        tries.refused(&error);
+        tokio::select! {
+            () = tries.pause() => {}
+            () = stopping.begun() => {}
+        }
+    }
+    tries.taken();
 }

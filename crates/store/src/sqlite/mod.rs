@@ -365,8 +365,10 @@ impl Store for SqliteStore {
     fn retire<'a>(&'a self, worker: &'a WorkerId) -> StoreFuture<'a, ()> {
         Box::pin(async move {
             let (retired, clock) = (worker.clone(), Arc::clone(&self.clock));
-            self.change(move |db| lease::retire(db, &retired, clock.wall())).await?;
+            let done = self.change(move |db| lease::retire(db, &retired, clock.wall())).await;
+            // A worker without its lock is dead, and whoever claims next frees what it held.
             self.workers.remove_files(&worker.0);
+            done?;
             self.note();
             Ok(())
         })

@@ -1,0 +1,217 @@
+//! A disk that becomes full: nothing is sent that is not stored, what is known is not lost, and with room again the run
+//! goes on by itself.
+#![cfg(target_os = "linux")]
+
+mod small_disk;
+mod support;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use small_disk::Disk;
+use support::*;
+
+/// What a worker says once when the store can't be written.
+const REFUSED: &str = "nothing is sent until it can be written";
+
+/// Reads `look`, which waits for the file `go`; then pays, which prints so many bytes; then finishes. Whether it may pay
+/// is the policy's to `decide`.
+fn paying_agent(world: &World, printed: usize, decide: &str) -> String {
+    world.write("look.sh", "echo x >> looked\nwhile [ ! -e go ]; do sleep 0.02; done\necho seen\n");
+    world.write(
+        "pay.sh",
+        &format!("echo x >> ledger\nwhile [ ! -e paid ]; do sleep 0.02; done\nhead -c {printed} /dev/urandom\n"),
+    );
+    let tables = format!(
+        "[tools.look]\ndescription = \"Look.\"\ncommand = [\"sh\", \"look.sh\"]\ninput = {{ type = \"object\" }}\n\
+        class = \"read\"\n[tools.pay]\ndescription = \"Pay.\"\ncommand = [\"sh\", \"pay.sh\"]\ninput = {{ type = \"object\" }}\n\
+        class = \"unsafe\"\n[[policy]]\ntools = [\"pay\"]\ndecide = \"{decide}\"\n"
+    );
+    let replies = json!([
+        { "calls": [{ "name": "look" }] },
+        { "calls": [{ "name": "pay" }] },
+        { "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] },
+    ]);
+    world.agent(&tables, &replies).to_str().expect("a path").to_owned()
+}
+
+/// An agent in a folder of its own that only looks.
+fn reading_agent(world: &World) -> String {
+    let own = World::new();
+    paying_agent(&own, 0, "deny");
+    let script = own.read("script.json").replace("\"pay\"", "\"look\"");
+    world.write("other/look.sh", &own.read("look.sh"));
+    world.write("other/script.json", &script);
+    world.write("other/agent.toml", &own.read("agent.toml").replace("scripted", "other")).display().to_string()
+}
+
+fn has(world: &World, name: &str) {
+    eventually(name, Duration::from_secs(20), || !world.read(name).is_empty());
+}
+
+/// The only run of a disk's store, and its payment as the journal knows it.
+fn payment(disk: &Disk) -> (String, Option<Value>) {
+    let run = disk.json(&["ls"])[0]["run"].as_str().expect("an id").to_owned();
+    let effects = disk.json(&["effects", &run]);
+    let paid = effects.as_array().expect("a list").iter().find(|effect| effect["tool"] == "pay").cloned();
+    (run, paid)
+}
+
+/// The run has ended well, with each thing done once, and the store is sound.
+fn is_sound(disk: &Disk, context: &str) {
+    let (_, paid) = payment(disk);
+    assert_eq!(paid.expect("it was paid")["state"], "done", "{context}");
+    assert_eq!(disk.world.read("ledger"), "x\n", "{context}: paid once");
+    disk.lodestep(&["verify"]).exits(0);
+}
+
+#[test]
+fn sql_01_whatever_write_finds_the_disk_full_nothing_is_lost_or_done_twice() {
+    let kinds = Disk::kinds().len();
+    for kind in 0..kinds {
+        let (mut intents, mut outcomes) = (0, 0);
+        for pages in 0..24 {
+            let disk = Disk::kinds().swap_remove(kind);
+            let context = format!("kind {kind}, {pages} pages left");
+            let agent = paying_agent(&disk.world, 10, "allow");
+            disk.world.write("paid", "");
+            let (mut running, mut said) = disk.start(&["run", &agent]);
+            has(&disk.world, "looked");
+            disk.fill_but(&running, pages * 4_096);
+            disk.world.write("go", "");
+            if !said.says(REFUSED) {
+                // So many pages are enough for all of it.
+                assert_eq!(running.ended(), Some(0), "{context}");
+                is_sound(&disk, &context);
+                break;
+            }
+            let (run, paid) = payment(&disk);
+            let ledger = disk.world.read("ledger").lines().count();
+            match paid {
+                None => {
+                    assert_eq!(ledger, 0, "{context}: sent without an intent");
+                    intents += usize::from(disk.json(&["show", &run])["checkpoint"]["model"]["calls"] == 1);
+                }
+                Some(paid) => outcomes += usize::from(paid["state"] != "done"),
+            }
+            disk.make_room(&running);
+            assert_eq!(running.ended(), Some(0), "{context}");
+            is_sound(&disk, &context);
+        }
+        assert!(intents > 0 && outcomes > 0, "kind {kind}: {intents} intents and {outcomes} outcomes were refused");
+    }
+}
+
+#[test]
+fn sql_01_an_outcome_that_cannot_be_stored_is_kept_and_in_doubt_only_after_a_kill() {
+    for killed in [false, true] {
+        for disk in Disk::kinds() {
+            let agent = paying_agent(&disk.world, 10, "allow");
+            disk.world.write("go", "");
+            let (mut running, mut said) = disk.start(&["run", &agent]);
+            has(&disk.world, "ledger");
+            disk.fill_but(&running, 0);
+            disk.world.write("paid", "");
+            said.until(REFUSED);
+            assert_eq!(payment(&disk).1.expect("its intent is stored")["state"], "sent");
+            if killed {
+                running.kill();
+                disk.empty();
+                let (run, _) = payment(&disk);
+                disk.lodestep(&["resume", &run]).exits(5);
+                disk.lodestep(&["resolve", &run, "2", "--happened"]).exits(0);
+                disk.lodestep(&["resume", &run]).exits(0);
+            } else {
+                disk.make_room(&running);
+                said.until("can be written again");
+                assert_eq!(running.ended(), Some(0));
+            }
+            is_sound(&disk, if killed { "killed" } else { "by itself" });
+        }
+    }
+}
+
+#[test]
+fn sql_01_a_result_too_large_for_the_disk_is_kept_and_the_effect_is_not_sent_again() {
+    const PRINTED: usize = 4_000_000;
+    for disk in Disk::kinds() {
+        let agent = paying_agent(&disk.world, PRINTED, "allow");
+        disk.world.write("go", "");
+        let (mut running, mut said) = disk.start(&["run", &agent]);
+        has(&disk.world, "ledger");
+        // There is room for many commits, and none for the result's file.
+        disk.fill_but(&running, 1_000_000);
+        disk.world.write("paid", "");
+        said.until(REFUSED);
+        let (run, _) = payment(&disk);
+        assert_eq!(disk.json(&["artifacts", &run]), json!([]), "a file that is cut is named");
+        disk.make_room(&running);
+        assert_eq!(running.ended(), Some(0));
+        is_sound(&disk, "a large result");
+        let whole = disk.command(&["artifacts", &run, "output-2.txt"]).output().expect("ran").stdout;
+        assert_eq!(whole.len(), PRINTED, "every byte");
+    }
+}
+
+#[test]
+fn sql_01_a_worker_that_cannot_claim_keeps_what_is_under_way() {
+    for disk in Disk::kinds() {
+        let agent = paying_agent(&disk.world, 10, "ask");
+        disk.world.write("go", "");
+        disk.lodestep(&["run", &agent]).exits(3);
+        let (run, _) = payment(&disk);
+        let request = disk.json(&["show", &run])["requests"][0]["request"].as_str().expect("a name").to_owned();
+        disk.lodestep(&["approve", &request]).exits(0);
+        let (mut worker, mut said) = disk.start(&["worker"]);
+        has(&disk.world, "ledger");
+        // A worker with a run of its own, which is dead when the disk is full: whoever claims next has to write that down.
+        let other_agent = reading_agent(&disk.world);
+        let (mut other, _) = disk.start(&["run", &other_agent]);
+        has(&disk.world, "other/looked");
+        disk.fill_but(&worker, 0);
+        other.kill();
+        said.until(REFUSED);
+        disk.world.write("paid", "");
+        disk.world.write("other/go", "");
+        disk.make_room(&worker);
+        said.until("can be written again");
+        eventually("both runs are over", Duration::from_secs(20), || {
+            let runs = disk.json(&["ls"]);
+            runs.as_array().expect("a list").iter().all(|run| run["status"] == "completed")
+        });
+        assert_eq!(worker.terminate(), Some(130));
+        assert_eq!(disk.json(&["effects", &run])[0]["state"], "done");
+        assert_eq!(disk.world.read("ledger"), "x\n", "paid once");
+        disk.lodestep(&["verify"]).exits(0);
+    }
+}
+
+#[test]
+fn sql_01_a_checkpoint_of_the_log_that_finds_the_disk_full_loses_nothing() {
+    const STEPS: usize = 160;
+    for disk in Disk::kinds() {
+        disk.world
+            .write("note.sh", "echo x >> ledger\nwhile [ ! -e go ]; do sleep 0.02; done\nhead -c 30000 /dev/urandom\n");
+        let tables = "[tools.note_down]\ndescription = \"Note.\"\ncommand = [\"sh\", \"note.sh\"]\n\
+            input = { type = \"object\", properties = { n = { type = \"integer\" } } }\nclass = \"unsafe\"\n[[policy]]\ntools = [\"*\"]\ndecide = \"allow\"\n";
+        let calls = |n: usize| json!({ "calls": [{ "name": "note_down", "arguments": { "n": n } }] });
+        let mut replies: Vec<Value> = (0..STEPS).map(calls).collect();
+        replies.push(json!({ "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] }));
+        let agent = disk.world.agent(tables, &json!(replies)).to_str().expect("a path").to_owned();
+        let (mut running, mut said) = disk.start(&["run", &agent]);
+        has(&disk.world, "ledger");
+        // Enough for a log that is worth a checkpoint, and not for what the checkpoint writes beside it.
+        disk.fill_but(&running, 2_600_000);
+        disk.world.write("go", "");
+        said.until(REFUSED);
+        let log = disk.length_of("store.db-wal");
+        assert!(log > 500 * 4_120, "no checkpoint was due: the log has {log} bytes");
+        disk.make_room(&running);
+        assert_eq!(running.ended(), Some(0));
+        disk.lodestep(&["verify"]).exits(0);
+        let (run, _) = payment(&disk);
+        let effects = disk.json(&["effects", &run]);
+        let done = effects.as_array().expect("a list").iter().filter(|effect| effect["state"] == "done").count();
+        assert_eq!((done, disk.world.read("ledger").lines().count()), (STEPS, STEPS));
+    }
+}
