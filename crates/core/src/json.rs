@@ -25,8 +25,10 @@ pub fn parse_strict(text: &str) -> Result<Value, String> {
     }
     check_numbers(text)?;
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value =
-        Strict { depth: 0 }.deserialize(&mut deserializer).map_err(|error| format!("not valid JSON: {error}"))?;
+    let value = Strict { depth: 0 }.deserialize(&mut deserializer).map_err(|error| match lone_surrogate(text) {
+        Some(escape) => format!("not valid JSON: {escape} is half of a surrogate pair; write the whole character"),
+        None => format!("not valid JSON: {error}"),
+    })?;
     deserializer.end().map_err(|_| "not valid JSON: there is text after the value".to_owned())?;
     Ok(value)
 }
@@ -37,6 +39,26 @@ pub fn parse_strict(text: &str) -> Result<Value, String> {
 pub fn canonical(value: &Value) -> Vec<u8> {
     // Writing a `Value` into a vector can't fail: its keys are strings and its numbers are finite.
     serde_json_canonicalizer::to_vec(value).unwrap_or_default()
+}
+
+/// The first escape that spells half of a surrogate pair without its other half.
+fn lone_surrogate(text: &str) -> Option<&str> {
+    let unit = |at: usize| {
+        let digits = text.get(at..at + 6).filter(|escape| escape.starts_with("\\u"))?.get(2..)?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    let mut at = 0;
+    while let Some(found) = text[at..].find('\\') {
+        at += found;
+        at += match unit(at) {
+            Some(0xd800..=0xdbff) if matches!(unit(at + 6), Some(0xdc00..=0xdfff)) => 12,
+            Some(0xd800..=0xdfff) => return text.get(at..at + 6),
+            Some(_) => 6,
+            // The backslash and what it escapes; that may be longer than a byte only in text that is no JSON.
+            None => 1 + text[at + 1..].chars().next().map_or(0, char::len_utf8),
+        };
+    }
+    None
 }
 
 /// A number literal that a double can't hold is refused by name: silently rounding an amount is a wrong effect.
@@ -221,7 +243,11 @@ mod tests {
             (r#"{"a":1,"a":2}"#, "the key \"a\" stands twice"),
             ("sure: {}", "not valid JSON"),
             ("{} {}", "text after the value"),
-            (r#""\ud83d""#, "not valid JSON"),
+            (r#""\ud83d""#, "\\ud83d is half of a surrogate pair"),
+            (r#"{"\\a":"\ud83e\udd80 \udc00"}"#, "\\udc00 is half of a surrogate pair"),
+            (r#""\ud83d\ud83d""#, "\\ud83d is half of a surrogate pair"),
+            (r#""\\ud83d"#, "not valid JSON: EOF"),
+            ("\"\\é", "not valid JSON: invalid escape"),
             ("9007199254740993", "9007199254740993 can't be held exactly"),
             ("1e400", "1e400 can't be held exactly"),
             ("0.12345678901234567890123", "can't be held exactly"),

@@ -8,10 +8,12 @@
 //! - [`request`]: system text, messages and tools, as they go out.
 //! - [`reply`]: text, calls, why the model stopped, and what it used.
 //! - [`model`]: the trait and its errors.
+//! - [`text`]: what a provider says, made well-formed where it enters.
 
 pub mod model;
 pub mod reply;
 pub mod request;
+pub mod text;
 
 pub use model::{Model, ModelError, ModelFuture};
 pub use reply::{Reply, StopReason, Usage};

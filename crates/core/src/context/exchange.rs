@@ -56,7 +56,7 @@ pub(super) fn recent(view: &View<'_>, room: u64) -> Exchange {
 
 fn weight(view: &View<'_>, settled: &Settled) -> u64 {
     // Arguments are JSON inside a JSON string.
-    FRAME + escaped_len(&view.text(&settled.arguments)) + escaped_len(&view.text(&settled.result))
+    FRAME + escaped_len(&view.text(&settled.arguments)) + escaped_len(&view.flagged(&settled.result))
 }
 
 /// The bytes that a text takes inside a string of canonical JSON.
@@ -88,7 +88,7 @@ fn pair(view: &View<'_>, group: &[&Settled], limit: u64) -> (Message, Message) {
     let results = group.iter().map(|settled| CallResult {
         id: format!("call_{}", settled.ordinal),
         name: tool_name(&settled.tool),
-        text: never_empty(shorten(&view.text(&settled.result), limit), settled.result.len),
+        text: never_empty(shorten(&view.flagged(&settled.result), limit), settled.result.len),
         is_error: settled.how != How::Done,
     });
     let calls = Message::Assistant { text, calls: calls.collect() };

@@ -15,6 +15,9 @@ use crate::ids::Ordinal;
 use crate::reference::with_inputs;
 use crate::value::Stored;
 
+/// Stands before a value that is no UTF-8.
+const NO_TEXT: &str = "[not UTF-8: what is no text is shown as U+FFFD; the exact bytes are kept]";
+
 /// What the sections are made from.
 pub(super) struct View<'a> {
     pub checkpoint: &'a Checkpoint,
@@ -30,6 +33,14 @@ impl<'a> View<'a> {
     /// A value as text; ill-formed UTF-8 is replaced, what was not loaded is empty.
     pub fn text(&self, stored: &Stored) -> Cow<'a, str> {
         self.bytes(stored).map(String::from_utf8_lossy).unwrap_or_default()
+    }
+
+    /// A value as text that stands for itself: one that is no UTF-8 says so before what is shown of it.
+    pub fn flagged(&self, stored: &Stored) -> Cow<'a, str> {
+        match self.text(stored) {
+            Cow::Owned(text) => format!("{NO_TEXT}\n{text}").into(),
+            text => text,
+        }
     }
 
     /// A value's bytes, if it is wanted and was loaded.
@@ -227,7 +238,7 @@ fn artifacts(view: &View<'_>, room: u64) -> String {
     open.into_iter().fold(String::new(), |mut text, (name, artifact)| {
         let (version, bytes) = (artifact.version, artifact.content.len);
         let content = if view.shown.contains(&name.as_str()) {
-            without_headings(&view.text(&artifact.content))
+            without_headings(&view.flagged(&artifact.content))
         } else {
             "(too large to show beside the rest; read it in parts, or close it)".to_owned()
         };

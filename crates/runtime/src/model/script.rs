@@ -1,7 +1,7 @@
 //! A model that says what a file tells it to: for tests, and to see what an agent file does with a given reply.
 //!
 //! The file is JSON: `{"replies": [{"text": "…", "calls": [{"name": "…", "arguments": {…}}]}]}`. `raw` in place of
-//! `arguments` is sent as it stands, valid or not. `stop` is `end`, `tool_calls`, `output_limit` or `refused`; `usage` is
+//! `arguments` is sent as it stands, valid or not. Half of a surrogate pair in a `text` becomes U+FFFD, as with any provider. `stop` is `end`, `tool_calls`, `output_limit` or `refused`; `usage` is
 //! `{"input_tokens": n, "output_tokens": n}`; `error` in place of all of it is `not_sent`, `lost`, `busy`, `too_long` or `rejected`.
 //! The n-th reply of the file answers the n-th turn of a run, so that a reply that was lost is said again.
 
@@ -22,6 +22,7 @@ pub struct ScriptModel {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct ScriptedReply {
+    #[serde(deserialize_with = "lodestep_model::text::deserialize")]
     text: String,
     calls: Vec<ScriptedCall>,
     stop: Option<StopReason>,

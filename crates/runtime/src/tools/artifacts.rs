@@ -61,16 +61,22 @@ impl<'a> Long<'a> {
     /// The beginning of it, up to a whole character, and what became of the rest.
     pub(crate) fn cut(&self, rest: &str) -> Sight {
         let bytes = &self.sight.text;
-        let preview = preview(&bytes[..PREVIEW_BYTES]);
-        let text = format!("{preview}\n[… {} bytes in all; {rest} …]", bytes.len());
+        let (preview, flag) = preview(&bytes[..PREVIEW_BYTES]);
+        let text = format!("{preview}\n[… {} bytes in all{flag}; {rest} …]", bytes.len());
         Sight { text: text.into_bytes(), artifact: None, ..self.sight.clone() }
     }
 }
 
-/// The text of bytes that were cut somewhere: without the character that was cut, and what is no UTF-8 replaced.
-fn preview(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    text.trim_end_matches(char::REPLACEMENT_CHARACTER).to_owned()
+/// The text of bytes that were cut somewhere, without the character that the cut went through; and what to say when they
+/// are no text.
+fn preview(bytes: &[u8]) -> (String, &'static str) {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => (text.to_owned(), ""),
+        Err(error) if error.error_len().is_none() => {
+            (String::from_utf8_lossy(&bytes[..error.valid_up_to()]).into_owned(), "")
+        }
+        Err(_) => (String::from_utf8_lossy(bytes).into_owned(), ", not UTF-8: what is no text is shown as U+FFFD"),
+    }
 }
 
 /// Searches an artifact's lines for all words of a query, without regard to case.

@@ -1,0 +1,82 @@
+//! Text that comes in from a provider, where it enters: whatever was sent, what goes on is well-formed.
+//!
+//! JSON can spell half of a surrogate pair, as a cut within an emoji leaves it, and a string that has one can't be sent
+//! to anybody any more. In what a model says each such half becomes U+FFFD. Not so in the arguments of a call: those are
+//! kept as the JSON that they came as, and are refused by name.
+
+use std::fmt;
+
+use serde::de::{Deserializer, Visitor};
+
+/// The text of bytes: UTF-8 in which lone surrogates may be spelled as if they were characters. Each of those, and each
+/// run of bytes that begins no character, becomes one U+FFFD.
+pub fn well_formed(bytes: &[u8]) -> String {
+    let is_surrogate = |at: &[u8]| matches!(at, [0xed, 0xa0..=0xbf, 0x80..=0xbf, ..]);
+    let (mut text, mut from) = (String::new(), 0);
+    let mut at = 0;
+    while at < bytes.len() {
+        if is_surrogate(&bytes[at..]) {
+            text.push_str(&String::from_utf8_lossy(&bytes[from..at]));
+            text.push(char::REPLACEMENT_CHARACTER);
+            at += 3;
+            from = at;
+        } else {
+            at += 1;
+        }
+    }
+    text.push_str(&String::from_utf8_lossy(&bytes[from..]));
+    text
+}
+
+/// Reads a JSON string as [`well_formed`] text, for `#[serde(deserialize_with)]`.
+///
+/// # Errors
+///
+/// The deserializer's, for anything but a string.
+pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    deserializer.deserialize_bytes(Text)
+}
+
+struct Text;
+
+impl Visitor<'_> for Text {
+    type Value = String;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<String, E> {
+        Ok(well_formed(bytes))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<String, E> {
+        Ok(text.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(json: &str) -> Result<String, serde_json::Error> {
+        deserialize(&mut serde_json::Deserializer::from_str(json))
+    }
+
+    #[test]
+    fn half_of_a_pair_becomes_one_replacement_and_the_rest_stays() {
+        for (json, text) in [
+            (r#""plain ☃ 🦀""#, "plain ☃ 🦀"),
+            (r#""\ud83e\udd80 whole""#, "🦀 whole"),
+            (r#""a\ud99cb""#, "a\u{fffd}b"),
+            (r#""a\udc00""#, "a\u{fffd}"),
+            (r#""\udd80\ud83e""#, "\u{fffd}\u{fffd}"),
+            (r#""\\ud99c\u0000""#, "\\ud99c\0"),
+            (r#""""#, ""),
+        ] {
+            assert_eq!(read(json).expect(json), text, "{json}");
+        }
+        assert!(read("17").is_err());
+        assert_eq!(well_formed(b"a\xffb\xe2\x82"), "a\u{fffd}b\u{fffd}");
+    }
+}

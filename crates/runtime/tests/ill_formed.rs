@@ -1,0 +1,129 @@
+//! Text that is none: lone surrogates from a model, bytes from a tool. What is stored is what came, what goes out is JSON.
+
+mod support;
+
+use std::sync::{Arc, Mutex};
+
+use lodestep::Runtime;
+use lodestep::core::checkpoint::How;
+use lodestep::core::effect::Class;
+use lodestep::core::json::parse_strict;
+use lodestep::core::rules::standing::{Status, standing};
+use lodestep::core::{Checkpoint, Ordinal};
+use lodestep::model::ScriptModel;
+use lodestep::store::{MemoryStore, Store};
+use lodestep::tools::{Functions, ToolError};
+use lodestep_model::{Model, ModelError, ModelFuture, Request};
+use support::*;
+
+/// A script behind a provider that refuses whatever is no strict JSON, and keeps what it was sent.
+#[derive(Clone)]
+struct Provider {
+    script: ScriptModel,
+    sent: Arc<Mutex<Vec<String>>>,
+}
+
+impl Provider {
+    fn of(script: &str) -> Self {
+        Self { script: ScriptModel::parse(script).expect("a sound script"), sent: Arc::default() }
+    }
+
+    /// The newest request, as it went over the wire.
+    fn newest(&self) -> String {
+        self.sent.lock().expect("sound").last().expect("it was asked").clone()
+    }
+}
+
+impl Model for Provider {
+    fn ask<'a>(&'a self, request: &'a Request) -> ModelFuture<'a> {
+        let body = serde_json::to_string(request).expect("encoded");
+        if let Err(fault) = parse_strict(&body) {
+            return Box::pin(std::future::ready(Err(ModelError::Rejected(fault))));
+        }
+        self.sent.lock().expect("sound").push(body);
+        self.script.ask(request)
+    }
+}
+
+/// A run of an agent with `pay` and `read`, which answers so; each step by a worker that knows the store alone.
+async fn run(provider: &Provider, ledger: &Ledger, answer: &[u8], class: Class) -> (Runtime, Checkpoint) {
+    let clock = still_clock();
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new(clock.clone()));
+    let build = || {
+        let (answer, mut functions) = (answer.to_vec(), functions(ledger, &["pay"]));
+        functions.add("read", move |_| std::future::ready(Ok::<_, ToolError>(answer.clone())));
+        runtime(store.clone(), &clock, functions, provider)
+    };
+    let started = start(&build(), agent(vec![tool("pay", Class::Unsafe), tool("read", class)], &[])).await;
+    let worked = build();
+    let end = settle(&worked, &started).await;
+    assert_eq!(standing(&end).status, Status::Completed, "{:?}", end.phase);
+    (worked, end)
+}
+
+fn runtime(
+    store: Arc<dyn Store>,
+    clock: &Arc<lodestep::store::SettableClock>,
+    functions: Functions,
+    provider: &Provider,
+) -> Runtime {
+    Runtime::builder(store).clock(clock.clone()).functions(functions).model(Arc::new(provider.clone())).build()
+}
+
+async fn bytes_of(runtime: &Runtime, end: &Checkpoint, ordinal: u32) -> Vec<u8> {
+    let row = runtime.store().list("default", &Default::default()).await.expect("listed").remove(0);
+    let result = end.settled(Ordinal(ordinal)).expect("settled").result;
+    runtime.store().values(&row.run, &[result]).await.expect("read").remove(&result.digest).expect("kept")
+}
+
+#[tokio::test]
+async fn dat_02_a_lone_surrogate_in_an_argument_refuses_the_call_and_in_a_text_is_replaced() {
+    let provider = Provider::of(
+        r#"{"replies": [
+            {"text": "cut \ud99c here", "calls": [
+                {"name": "pay", "raw": "{\"text\":\"to \\ud99c\"}"},
+                {"name": "pay", "raw": "{\"text\":\"to \\ud83e\\udd80\"}"}]},
+            {"text": "\udc00", "calls": [{"name": "finish", "arguments": {"summary": "done"}}]}]}"#,
+    );
+    let ledger = Ledger::default();
+    let (runtime, end) = run(&provider, &ledger, b"", Class::Read).await;
+    // The one with half a character was never sent, in no spelling; its sibling was.
+    assert_eq!(ledger.counts(), [("pay".to_owned(), 1)].into());
+    assert!(matches!(end.settled(Ordinal(1)).expect("settled").how, How::Refused(_)));
+    assert_eq!(bytes_of(&runtime, &end, 2).await, "done {\"text\":\"to 🦀\"}".as_bytes());
+    let refusal = String::from_utf8(bytes_of(&runtime, &end, 1).await).expect("text");
+    assert!(refusal.contains("\\ud99c is half of a surrogate pair"), "{refusal}");
+    // What the model reads next has its own text again, well-formed, and the fault by name.
+    let next = provider.newest();
+    assert!(next.contains("cut \u{fffd} here") && next.contains("surrogate"), "{next}");
+}
+
+#[tokio::test]
+async fn dat_02_what_a_tool_says_is_kept_to_the_byte_and_shown_as_text() {
+    let script = r#"{"replies": [{"calls": [{"name": "read"}]}, {"calls": [{"name": "finish", "arguments": {}}]}]}"#;
+    let crabs = ["a", &"🦀".repeat(20_000)].concat();
+    for class in [Class::Read, Class::Unsafe] {
+        for (said, is_text, shown) in [
+            (b"{\"id\":\"\\udc00\"}".as_slice(), true, r#"{\"id\":\"\\udc00\"}"#),
+            (b"caf\xe9 \xed\xa0\x80 end", false, "caf\u{fffd} "),
+            (b"\xff\xfe", false, "\u{fffd}\u{fffd}"),
+            (crabs.as_bytes(), true, "🦀🦀🦀"),
+        ] {
+            let (provider, ledger) = (Provider::of(script), Ledger::default());
+            let (runtime, end) = run(&provider, &ledger, said, class).await;
+            let kept = match end.artifacts.get("output-1.txt") {
+                Some(artifact) => {
+                    let row = runtime.store().list("default", &Default::default()).await.expect("listed").remove(0);
+                    let all = runtime.store().values(&row.run, &[artifact.content]).await.expect("read");
+                    all[&artifact.content.digest].clone()
+                }
+                None => bytes_of(&runtime, &end, 1).await,
+            };
+            assert!(kept == said, "{class}: {} bytes of {}", kept.len(), said.len());
+            let next = provider.newest();
+            assert!(next.contains(shown), "{class}: {next}");
+            assert_eq!(next.contains("not UTF-8"), !is_text, "{class}: {next}");
+            assert_eq!(next.contains('\u{fffd}'), !is_text, "{class}: a character was cut: {next}");
+        }
+    }
+}
