@@ -170,13 +170,18 @@ pub enum Command {
         after_help = "Example: lodestep upgrade 7k2m agent.toml\n         lodestep upgrade agent.toml --status stopped --dry-run"
     )]
     Upgrade(UpgradeArgs),
-    /// Write a run to one file: journal, values, artifacts, definition, inbox.
-    #[command(after_help = "Example: lodestep export 7k2m run.lodestep")]
+    /// Write a run to one file: journal, values, artifacts, definition, inbox. Or every run of a store, damaged or not.
+    #[command(after_help = "Examples: lodestep export 7k2m run.lodestep\n          lodestep export --all saved")]
     Export {
         /// The end of the run's id.
-        run: String,
+        #[arg(required_unless_present = "all")]
+        run: Option<String>,
         /// The file; it is not there yet.
-        file: PathBuf,
+        #[arg(required_unless_present = "all")]
+        file: Option<PathBuf>,
+        /// Write every run that can be read to a file of its own in this folder, which is not there yet.
+        #[arg(long, value_name = "FOLDER", conflicts_with_all = ["run", "file"])]
+        all: Option<PathBuf>,
     },
     /// Take in a run from a file; one that is not over is held until you release it.
     #[command(after_help = "Example: lodestep import run.lodestep")]

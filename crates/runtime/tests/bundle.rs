@@ -63,7 +63,7 @@ async fn row(place: &Place, run: &RunKey) -> RunRow {
 
 async fn exported(place: &Place, run: &RunKey) -> Vec<u8> {
     let mut bytes = Vec::new();
-    place.runtime.export(&row(place, run).await, &mut bytes).await.expect("exported");
+    place.runtime.export(&row(place, run).await.run, &mut bytes).await.expect("exported");
     bytes
 }
 

@@ -21,6 +21,15 @@ pub(crate) fn worker_lost(worker: &WorkerId) -> Error {
     )
 }
 
+/// The index by which runs are claimed names one that its own row calls not due: it would be claimed for ever.
+pub(crate) fn not_due(run: &RunKey) -> Error {
+    Error::new(
+        "store.corrupt",
+        format!("the index of due times names run {}, which is not due", run.run),
+        "nothing is claimed from it: `lodestep verify` lists what is damaged, `lodestep export --all` saves what can be read",
+    )
+}
+
 pub(crate) fn cancel_unread(run: &RunKey) -> Error {
     Error::new(
         "run.cancel_unread",

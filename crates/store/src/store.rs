@@ -268,6 +268,15 @@ pub struct Letter {
     pub message: Result<Message>,
 }
 
+/// The runs of a store that may be damaged.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// Those whose rows could be read; oldest first.
+    pub runs: Vec<RunRef>,
+    /// What could not, in words.
+    pub lost: Vec<String>,
+}
+
 /// Every run, and what belongs to none.
 #[derive(Clone, Debug, Default)]
 pub struct Audit {
@@ -560,6 +569,28 @@ pub trait Store: Send + Sync {
 
     /// Every run, and what belongs to none. Reads whole tables.
     fn audit(&self) -> StoreFuture<'_, Audit>;
+
+    /// Every run that can still be found, whatever else of the store is damaged: a row that can't be read is named and
+    /// passed over. Reads each run's row by itself.
+    ///
+    /// # Errors
+    ///
+    /// `store.corrupt` when it can't even be told how many there were.
+    fn found(&self) -> StoreFuture<'_, Found> {
+        Box::pin(async {
+            let audit = self.audit().await?;
+            Ok(Found { runs: audit.runs, lost: audit.strays })
+        })
+    }
+
+    /// A run's row and every message that it was ever sent, of one moment: with its journal, all that can't be drawn
+    /// from anything else. The tables that can be drawn from a journal are not looked at.
+    fn carried<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, (RunRow, Vec<Letter>)> {
+        Box::pin(async {
+            let beside = self.beside(run).await?;
+            Ok((beside.row, beside.letters))
+        })
+    }
 
     /// What is wrong with the store's own file, in words; empty when it is sound, or there is none. It changes nothing,
     /// reads everything and takes as long; workers may go on meanwhile. What the runs say is not looked at.

@@ -3,7 +3,10 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use lodestep::Runtime;
+use lodestep::bundle::About;
 use lodestep::core::{Error, Result};
+use lodestep::store::RunRef;
 use serde_json::json;
 
 use crate::app::App;
@@ -13,16 +16,24 @@ use crate::text::short_id;
 pub async fn export(app: &App, run: &str, path: &Path) -> Result<u8> {
     let runtime = app.open_to_read()?;
     let row = app.find(&runtime, run).await?;
+    let about = write(&runtime, &row.run, path).await?;
+    let text =
+        format!("run {} was exported up to step {} to {}\nhead {}\n", about.run, about.seq, path.display(), about.head);
+    app.say(&text, &json!(about));
+    Ok(0)
+}
+
+/// Writes a run to a file that is not there yet. Under its name the file is always whole.
+pub(super) async fn write(runtime: &Runtime, run: &RunRef, path: &Path) -> Result<About> {
     let refused = |path: &Path, why: String| {
         Error::new("bundle.unwritable", format!("{}: {why}", path.display()), "name a file that is not there yet")
     };
     if path.exists() {
         return Err(refused(path, "it is there already".to_owned()));
     }
-    // Under its name the file is always whole.
     let draft = draft_of(path);
     let file = File::create(&draft).map_err(|error| refused(&draft, error.to_string()))?;
-    let written = runtime.export(&row, &file).await;
+    let written = runtime.export(run, &file).await;
     let kept = written.and_then(|about| {
         let kept = file.sync_all().and_then(|()| std::fs::rename(&draft, path));
         kept.map(|()| about).map_err(|error| refused(path, error.to_string()))
@@ -31,11 +42,7 @@ pub async fn export(app: &App, run: &str, path: &Path) -> Result<u8> {
         // It may not even exist.
         let _ = std::fs::remove_file(&draft);
     }
-    let about = kept?;
-    let text =
-        format!("run {} was exported up to step {} to {}\nhead {}\n", about.run, about.seq, path.display(), about.head);
-    app.say(&text, &json!(about));
-    Ok(0)
+    kept
 }
 
 fn draft_of(path: &Path) -> PathBuf {

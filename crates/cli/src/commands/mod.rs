@@ -9,6 +9,7 @@ mod diff;
 mod doctor;
 mod dry_run;
 mod effects;
+mod export_all;
 mod fork;
 mod gc;
 mod hold;
@@ -68,7 +69,11 @@ pub async fn run(app: &App, command: Command) -> Result<u8> {
         }
         Command::Fork(args) => fork::fork(app, args).await,
         Command::Upgrade(args) => upgrade::upgrade(app, args).await,
-        Command::Export { run, file } => bundle::export(app, &run, &file).await,
+        Command::Export { all: Some(folder), .. } => export_all::export_all(app, &folder).await,
+        Command::Export { run, file, .. } => {
+            // Both are required without --all.
+            bundle::export(app, &run.unwrap_or_default(), &file.unwrap_or_default()).await
+        }
         Command::Import { file } => bundle::import(app, &file).await,
         Command::Log { run, from, limit } => log::log(app, &run, from, limit).await,
         Command::Approve { requests, reuse: true, .. } => words::reuse(app, &requests).await,

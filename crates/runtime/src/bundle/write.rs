@@ -5,7 +5,7 @@ use std::io::Write;
 
 use lodestep_core::event::{Envelope, named_by};
 use lodestep_core::{Digest, Error, INLINE_VALUE_BYTES, Result, Stored as Place};
-use lodestep_store::RunRow;
+use lodestep_store::RunRef;
 
 use super::{About, FORMAT, Item, Sent, Stored, chained};
 use crate::runtime::Runtime;
@@ -19,11 +19,10 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// `bundle.unwritable` when the writer fails; the store's errors for what can't be read. What was written is then of
-    /// no use.
-    pub async fn export(&self, row: &RunRow, into: impl Write) -> Result<About> {
-        let beside = self.store.beside(&row.run).await?;
-        let row = &beside.row;
+    /// `bundle.unwritable` when the writer fails; the store's errors for what can't be read, `store.corrupt` for a journal
+    /// that does not end where the run stands. What was written is then of no use.
+    pub async fn export(&self, run: &RunRef, into: impl Write) -> Result<About> {
+        let (row, letters) = self.store.carried(run).await?;
         let mut bundle = Bundle::new(into)?;
         let about = About {
             format: FORMAT,
@@ -54,7 +53,11 @@ impl Runtime {
             }
             next = last + 1;
         }
-        for letter in beside.letters {
+        if head != row.head {
+            let what = format!("the journal of run {} does not give its state after step {}", row.run.key.run, row.seq);
+            return Err(Error::new("store.corrupt", what, "`lodestep verify` says where it stops to fit"));
+        }
+        for letter in letters {
             let message = letter.message?.to_bytes();
             bundle.add(&Item::Message(Sent { position: letter.position, id: letter.id, message }))?;
         }

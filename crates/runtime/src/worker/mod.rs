@@ -266,7 +266,11 @@ async fn advance(
         Ok(Err(error)) if matches!(error.code(), "store.corrupt" | "store.undecodable") => {
             crate::note!("run {}: {error}", back.run.key.run);
             match store.hold(&back, &format!("undecodable: {}", error.what())).await {
-                Err(error) if error.code() != "lease.lost" => (Some(store.now().plus_ms(64_000)), true),
+                Err(error) if will_pass(&error) => (Some(store.now().plus_ms(64_000)), true),
+                // Its row can't be changed either: given back, it would be claimed again and again. It stays this worker's.
+                Err(error) if error.code() != "lease.lost" => {
+                    return crate::note!("run {} can't even be held: {error}", back.run.key.run);
+                }
                 _ => return,
             }
         }

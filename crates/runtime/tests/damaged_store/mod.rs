@@ -148,6 +148,23 @@ impl Kept {
         std::fs::write(self.path(), bytes).expect("written");
     }
 
+    /// The bytes of the log beside the database; none when there is no log.
+    pub fn log_bytes(&self) -> Vec<u8> {
+        std::fs::read(self.folder.path().join("store.db-wal")).unwrap_or_default()
+    }
+
+    /// As [`Self::put_back`], with a log beside it.
+    pub fn put_back_with_log(&self, bytes: &[u8], log: &[u8]) {
+        self.put_back(bytes);
+        std::fs::write(self.folder.path().join("store.db-wal"), log).expect("written");
+    }
+
+    /// Opens the store as a worker that has done nothing yet; why not, when it can't be.
+    pub fn try_open(&self) -> Result<(Runtime, Ledger), lodestep::core::Error> {
+        SqliteStore::open(&self.path(), Arc::new(SystemClock)).map(drop)?;
+        Ok(self.open())
+    }
+
     /// A transition's envelope as it is in another copy of the database, in hexadecimal digits.
     pub fn envelope_in(&self, bytes: &[u8], seq: u64) -> String {
         let path = self.folder.path().join("other.db");

@@ -93,8 +93,15 @@ impl Claiming {
 
     fn take(&self, db: &Connection, due: Due) -> Done<Claim> {
         let epoch = due.epoch + 1;
-        db.prepare_cached("UPDATE head SET epoch = ?, crashes = crashes + 1, due_at = NULL, holder = ? WHERE run = ?")?
-            .execute(params![signed(epoch), self.worker.0, due.run.number])?;
+        let taken = db
+            .prepare_cached(
+                "UPDATE head SET epoch = ?, crashes = crashes + 1, due_at = NULL, holder = ?
+                 WHERE run = ? AND +due_at <= ?",
+            )?
+            .execute(params![signed(epoch), self.worker.0, due.run.number, self.now.as_micros()])?;
+        if taken == 0 {
+            return Err(refusals::not_due(&due.run.key).into());
+        }
         let left_tools = due.left_by.map(|id| self.workers.tools_file(&id));
         Ok(Claim { run: due.run, epoch, crashes: due.crashes, rewound: due.rewound, left_tools })
     }

@@ -9,7 +9,7 @@
 //! - `readers`: reading connections.
 //! - `start`, `commit`, `snapshot`, `inbox`: what is written.
 //! - `worker`, `lease`: who may advance a run.
-//! - `load`, `list`, `label`, `value`, `beside`: what is read; `integrity`: whether it can be.
+//! - `load`, `list`, `label`, `value`, `beside`, `found`: what is read; `integrity`: whether it can be.
 //! - `examine`, `file_system`: what a doctor asks.
 //! - `witness`: was the file put back to an older copy?
 //! - `hold`: what operators stopped.
@@ -26,6 +26,7 @@ mod dedupe;
 mod examine;
 mod failure;
 mod file_system;
+mod found;
 mod hold;
 mod inbox;
 mod integrity;
@@ -529,6 +530,15 @@ impl Store for SqliteStore {
 
     fn audit(&self) -> StoreFuture<'_, Audit> {
         self.read_one_moment(beside::audit)
+    }
+
+    fn found(&self) -> StoreFuture<'_, Found> {
+        // Not of one moment: what can't be read ends no other look.
+        self.read(|db| found::found(db, &self.path))
+    }
+
+    fn carried<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, (RunRow, Vec<Letter>)> {
+        self.read_one_moment(|db| found::carried(db, run))
     }
 
     fn integrity(&self) -> StoreFuture<'_, Vec<String>> {
