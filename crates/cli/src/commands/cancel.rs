@@ -27,9 +27,11 @@ pub async fn cancel(app: &App, run: Option<String>, reason: String, bulk: &Bulk)
         Verdict::AlreadyGiven(_) => true,
         Verdict::Accepted => false,
     };
+    // It is durable by now; what follows may take as long as what was sent.
+    let id = short_id(key.run.as_str(), &[]);
+    lodestep::note!("run {id} is being cancelled: nothing more is sent, and what was sent has ten seconds to end");
     runtime.work_on(&key, Arc::new(Silent), &interruptible(), is_over).await?;
     let opened = inspect::open(runtime.store(), &key).await?;
-    let id = short_id(key.run.as_str(), &[]);
     let said = if already { "already given: " } else { "" };
     let text = format!("{said}run {id} is {}{}\n", opened.standing.status.as_str(), show::because(&opened));
     app.say(&text, &show::as_json(&opened));
