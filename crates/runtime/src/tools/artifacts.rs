@@ -62,7 +62,7 @@ impl<'a> Long<'a> {
     pub(crate) fn cut(&self, rest: &str) -> Sight {
         let bytes = &self.sight.text;
         let (preview, flag) = preview(&bytes[..PREVIEW_BYTES]);
-        let text = format!("{preview}\n[… {} bytes in all{flag}; {rest} …]", bytes.len());
+        let text = format!("{preview}\n[… {} bytes in all; {rest}{flag} …]", bytes.len());
         Sight { text: text.into_bytes(), artifact: None, ..self.sight.clone() }
     }
 }
@@ -75,7 +75,7 @@ fn preview(bytes: &[u8]) -> (String, &'static str) {
         Err(error) if error.error_len().is_none() => {
             (String::from_utf8_lossy(&bytes[..error.valid_up_to()]).into_owned(), "")
         }
-        Err(_) => (String::from_utf8_lossy(bytes).into_owned(), ", not UTF-8: what is no text is shown as U+FFFD"),
+        Err(_) => (String::from_utf8_lossy(bytes).into_owned(), "; not UTF-8: what is no text is shown as U+FFFD"),
     }
 }
 

@@ -31,7 +31,6 @@ use lodestep_core::{Checkpoint, Draft, Error, INLINE_VALUE_BYTES, Ordinal, Resul
 use lodestep_store::{Claim, Commit, Hold};
 use tokio::sync::watch;
 
-use crate::fault::{self, Point};
 use crate::observe::Observer;
 use crate::process::wait_until_free;
 use crate::runtime::Runtime;
