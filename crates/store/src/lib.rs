@@ -8,6 +8,7 @@
 //! - [`store`]: the trait; what is true after Ok, after Err and after a crash.
 //! - [`rows`]: what a transition means for the tables beside the journal.
 //! - [`replay`]: a journal folded again, with what a store would have written beside it.
+//! - [`audit`]: a store as it is stored, to be compared or saved.
 //! - `held`: words to a run whose store was put back, or that can't be read.
 //! - [`loaded`]: a run as it is read back: a snapshot and a bounded tail.
 //! - [`clock`]: wall time and boot time, injected.
@@ -18,6 +19,7 @@
 //! - [`sqlite`]: one file, several processes.
 //! - [`conformance`]: the suite; public, so that another store can prove itself.
 
+pub mod audit;
 pub mod changes;
 pub mod clock;
 pub mod conformance;
@@ -32,6 +34,7 @@ pub mod rows;
 pub mod sqlite;
 pub mod store;
 
+pub use audit::{Audit, Beside, Found, Letter};
 pub use changes::Changes;
 pub use clock::{Clock, SettableClock, SystemClock};
 pub use loaded::Loaded;

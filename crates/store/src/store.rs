@@ -19,6 +19,7 @@ use lodestep_core::{
 };
 use tokio::sync::watch;
 
+use crate::audit::{Audit, Beside, Found, Letter};
 use crate::garbage::{Amount, Mode, Removal, Sweep, large_values};
 use crate::loaded::Loaded;
 use crate::rows::{KeyRow, Tables};
@@ -228,62 +229,6 @@ pub struct RunRow {
     pub inbox: u64,
     /// What its journal does not say yet.
     pub hold: Option<Hold>,
-}
-
-/// Everything that stands beside a run's journal, as it was stored: to be compared with what the journal gives.
-#[derive(Clone, Debug)]
-pub struct Beside {
-    /// Its row.
-    pub row: RunRow,
-    /// The id by which it is found.
-    pub found_as: String,
-    /// The namespace under which it is listed.
-    pub listed_in: String,
-    /// The position of the last message that was read.
-    pub inbox_read: u64,
-    /// The position of the newest cancel.
-    pub cancel_at: Option<u64>,
-    /// The labels by which it is found.
-    pub found_by: Labels,
-    /// The id of its lineage's root, of a fork.
-    pub root: Option<String>,
-    /// The numbers of the open holds under which it is parked.
-    pub parked_under: Vec<u64>,
-    /// Is its holder, if it has one, a worker that the store knows?
-    pub holder_is_known: bool,
-    /// Effects and artifacts. Requests are found by their names.
-    pub tables: Tables,
-    /// Every message that it was ever sent, oldest first.
-    pub letters: Vec<Letter>,
-}
-
-/// A message, as it is stored.
-#[derive(Clone, Debug)]
-pub struct Letter {
-    /// Its place in the inbox.
-    pub position: u64,
-    /// Its id.
-    pub id: String,
-    /// What it says, if that can be read.
-    pub message: Result<Message>,
-}
-
-/// The runs of a store that may be damaged.
-#[derive(Clone, Debug, Default)]
-pub struct Found {
-    /// Those whose rows could be read; oldest first.
-    pub runs: Vec<RunRef>,
-    /// What could not, in words.
-    pub lost: Vec<String>,
-}
-
-/// Every run, and what belongs to none.
-#[derive(Clone, Debug, Default)]
-pub struct Audit {
-    /// Every run of every namespace, whether or not a listing shows it; oldest first.
-    pub runs: Vec<RunRef>,
-    /// Rows that belong to no run, or that hide one, in words.
-    pub strays: Vec<String>,
 }
 
 /// Which runs a listing shows.

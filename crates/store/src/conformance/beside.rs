@@ -9,9 +9,10 @@ use lodestep_core::rules::standing::Status;
 
 use super::script::{Held, How, approval, approve, request_name, same};
 use super::{Checked, Failed, Subject, ensure, ensure_equal};
+use crate::audit::Beside;
 use crate::replay::Replay;
 use crate::rows::{Head, Tables};
-use crate::store::{Beside, EffectRow, Hold, Store, Want};
+use crate::store::{EffectRow, Hold, Store, Want};
 
 async fn beside(store: &dyn Store, held: &Held) -> Result<Beside, Failed> {
     Ok(store.beside(&held.claim.run).await?)

@@ -31,6 +31,7 @@ use lodestep_core::rules::standing::Standing;
 use lodestep_core::{Digest, Result, RunId, RunKey, Stored, Timestamp, ValueRef};
 use tokio::sync::watch;
 
+use crate::audit::{Audit, Beside};
 use crate::changes::Changes;
 use crate::clock::{Clock, SystemClock};
 use crate::garbage::{Amount, Mode, Removal, Sweep};

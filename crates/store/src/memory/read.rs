@@ -4,10 +4,11 @@ use lodestep_core::context::Blobs;
 use lodestep_core::{Digest, INLINE_VALUE_BYTES, Result, RunKey, Stored};
 
 use super::state::{Run, State};
+use crate::audit::{Audit, Beside, Letter};
 use crate::loaded::Loaded;
 use crate::refusals;
 use crate::rows::Tables;
-use crate::store::{Audit, Beside, Filter, Letter, RequestRow, RunRef, RunRow};
+use crate::store::{Filter, RequestRow, RunRef, RunRow};
 
 impl State {
     pub(super) fn load(&self, key: &RunKey) -> Result<Loaded> {

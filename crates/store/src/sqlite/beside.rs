@@ -9,9 +9,10 @@ use super::inbox::letters;
 use super::load::{artifacts, effects};
 use super::row::{from_end, run_columns, run_row, unsigned};
 use super::{dedupe, hold, label};
+use crate::audit::{Audit, Beside};
 use crate::refusals;
 use crate::rows::Tables;
-use crate::store::{Audit, Beside, RunRef};
+use crate::store::RunRef;
 
 /// One run, of the moment of the open transaction.
 pub(super) fn beside(db: &Connection, run: &RunRef) -> Done<Beside> {

@@ -9,8 +9,9 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension as _};
 use super::failure::{Done, corrupt};
 use super::inbox::letters;
 use super::row::{run_columns, run_id, run_row};
+use crate::audit::{Found, Letter};
 use crate::refusals;
-use crate::store::{Found, Letter, RunRef, RunRow};
+use crate::store::{RunRef, RunRow};
 
 /// Where the highest number of a run may be read: each goes down the last pages of a tree of its own.
 const NEWEST: [&str; 4] = [

@@ -10,9 +10,10 @@ use super::failure::Done;
 use super::lease::free;
 use super::load::load;
 use super::row::{digest, signed, the_run, unsigned};
+use crate::audit::Letter;
 use crate::held::{self, Heard};
 use crate::refusals;
-use crate::store::{Hold, Letter, RunRef};
+use crate::store::{Hold, RunRef};
 
 /// A message on its way.
 pub(super) struct Outgoing {

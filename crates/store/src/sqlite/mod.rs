@@ -69,6 +69,7 @@ use lodestep_core::rules::standing::Standing;
 use lodestep_core::{Digest, Result, RunId, RunKey, Stored, Timestamp, ValueRef};
 use rusqlite::Connection;
 
+use crate::audit::{Audit, Beside, Found, Letter};
 use crate::changes::Changes;
 use crate::clock::Clock;
 use crate::garbage::{Amount, Mode, Removal, Sweep};

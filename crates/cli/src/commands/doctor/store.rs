@@ -262,7 +262,7 @@ async fn savable(runtime: &Runtime, runs: &[RunRef], checkup: &mut Checkup) {
     let mut commands = Vec::new();
     for run in runs {
         let Ok(row) = runtime.find(run.key.run.as_str()).await else { continue };
-        if runtime.export(&row, std::io::sink()).await.is_ok() {
+        if runtime.export(&row.run, std::io::sink()).await.is_ok() {
             let id = short_id(run.key.run.as_str(), &[]);
             commands.push(format!("`lodestep export {id} {id}.lodestep`"));
         }
