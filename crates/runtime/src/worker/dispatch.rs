@@ -17,7 +17,6 @@ use lodestep_core::rules::settle::LookedUp;
 use lodestep_core::{Digest, Error, Result, Stored};
 use lodestep_store::RunRef;
 use serde_json::{Map, Value};
-use tokio::sync::watch;
 
 use crate::fault::{self, Point};
 use crate::inspect;
@@ -28,6 +27,7 @@ use crate::secrets::{Removed, Secrets};
 use crate::tools::command::Program;
 use crate::tools::http::Call;
 use crate::tools::{Sight, ToolCall, artifacts, builtin, sql};
+use crate::worker::Shutdown;
 use crate::worker::lease::Shared;
 use crate::worker::pinned::Pinned;
 use crate::worker::trouble::{Tries, will_pass};
@@ -47,7 +47,7 @@ pub(super) struct Dispatch {
     pub arguments: Option<Vec<u8>>,
     /// The newest versions that the checkpoint knew, for arguments and searches.
     pub artifacts: Vec<(String, Stored)>,
-    pub stop: watch::Receiver<bool>,
+    pub stop: Shutdown,
     pub secrets: Arc<Secrets>,
 }
 
@@ -139,7 +139,7 @@ impl Dispatch {
         let mut tries = Tries::new(&self.lease.trouble);
         loop {
             match keep().await {
-                Err(error) if will_pass(&error) && !*self.stop.borrow() => {
+                Err(error) if will_pass(&error) && !self.stop.is_begun() => {
                     tries.refused(&error);
                     tokio::select! {
                         () = tries.pause() => {}
@@ -320,6 +320,7 @@ impl Dispatch {
     async fn look_up_function(&self, tool: &ToolDefinition, arguments: Value) -> LookedUp {
         let timeout = Duration::from_millis(tool.timeout_ms);
         tokio::select! {
+            biased;
             said = self.runtime.functions.look_up(&tool.name, self.call(arguments)) => said,
             () = tokio::time::sleep(timeout) => LookedUp::NotNow(format!("no answer within {} ms", tool.timeout_ms)),
             () = self.stopped() => LookedUp::NotNow("stopped by the worker".to_owned()),
@@ -330,6 +331,7 @@ impl Dispatch {
         let call = self.call(arguments);
         let timeout = Duration::from_millis(tool.timeout_ms);
         Ok(tokio::select! {
+            biased;
             sight = self.runtime.functions.perform(&tool.name, call) => sight,
             () = tokio::time::sleep(timeout) => Sight::new(Seen::TimedOut, format!("no answer within {} ms", tool.timeout_ms)),
             () = self.stopped() => Sight::new(Seen::Interrupted, "stopped by the worker"),
@@ -470,10 +472,6 @@ impl Dispatch {
     }
 
     async fn stopped(&self) {
-        let mut stop = self.stop.clone();
-        if stop.wait_for(|stop| *stop).await.is_err() {
-            // The loop that could say stop is gone, and with it this attempt.
-            std::future::pending::<()>().await;
-        }
+        self.stop.begun().await;
     }
 }

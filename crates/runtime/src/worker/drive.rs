@@ -70,7 +70,8 @@ pub(super) struct Drive {
     tasks: FuturesUnordered<BoxFuture<'static, Option<Done>>>,
     under_way: BTreeSet<Ordinal>,
     asking: Option<(u64, AbortHandle)>,
-    stop: watch::Sender<bool>,
+    /// Told to what is under way when its time is over.
+    stop: Shutdown,
     inbox: u64,
     holds: Known,
     /// Does the store say that it waits for the end of a hold?
@@ -99,7 +100,7 @@ impl Drive {
             tasks: FuturesUnordered::new(),
             under_way: BTreeSet::new(),
             asking: None,
-            stop: watch::Sender::new(false),
+            stop: Shutdown::default(),
             inbox: 0,
             holds: Known::default(),
             was_parked: false,
@@ -188,6 +189,11 @@ impl Drive {
 
     async fn load(&mut self) -> Result<Checkpoint> {
         let loaded = self.runtime.store.load(&self.claim.run.key).await?;
+        // A commit that gave the claim back may have taken effect though its answer was lost.
+        if loaded.row.epoch != self.claim.epoch || loaded.row.holder.as_ref() != Some(&self.lease.worker) {
+            let what = format!("run {} is no longer this worker's", self.claim.run.key.run);
+            return Err(Error::new("lease.lost", what, "whoever has it goes on with it"));
+        }
         self.inbox = loaded.row.inbox;
         self.was_parked = loaded.row.hold == Some(Hold::Parked);
         // A commit whose outcome was unknown may have brought effects.
@@ -267,6 +273,7 @@ impl Drive {
         let until_due = due.map_or(Duration::from_secs(5), |due| Duration::from_millis(due.ms_since(now).max(1)));
         let mut seen = Vec::new();
         tokio::select! {
+            biased;
             Some(done) = self.tasks.next() => seen.extend(self.came_back(done)),
             () = hinted(changes, self.looked + BETWEEN_LOOKS) => {}
             () = tokio::time::sleep(until_due.min(Duration::from_secs(5))) => self.end_grace(checkpoint),
@@ -293,7 +300,7 @@ impl Drive {
         if let Phase::Cancelling { grace_until, .. } = &checkpoint.phase
             && self.runtime.store.now() >= *grace_until
         {
-            self.stop.send_replace(true);
+            self.stop.begin();
         }
     }
 
@@ -303,6 +310,7 @@ impl Drive {
         let mut seen = Vec::new();
         while !self.tasks.is_empty() {
             tokio::select! {
+                biased;
                 Some(done) = self.tasks.next() => seen.extend(self.came_back(done)),
                 () = tokio::time::sleep_until(deadline) => break,
             }
@@ -310,7 +318,7 @@ impl Drive {
         if let Some((_, handle)) = self.asking.take() {
             handle.abort();
         }
-        self.stop.send_replace(true);
+        self.stop.begin();
         while let Some(done) = self.tasks.next().await {
             seen.extend(self.came_back(done));
         }

@@ -57,7 +57,7 @@ impl Lease {
             until_us: Arc::new(AtomicU64::new(until)),
             trouble: Arc::default(),
         };
-        let renewal = tokio::spawn(renew(shared.clone(), shutdown));
+        let renewal = tokio::spawn(runtime.task(renew(shared.clone(), shutdown)));
         Ok(Self { shared, renewal })
     }
 

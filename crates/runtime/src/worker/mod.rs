@@ -18,6 +18,7 @@ mod trouble;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -26,7 +27,7 @@ use lodestep_core::rules::standing::{Standing, standing_at};
 use lodestep_core::{Result, RunKey, Timestamp};
 use lodestep_store::loaded::undecodable;
 use lodestep_store::{Claim, Hold, Loaded, Store, Want};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
 use crate::observe::Observer;
@@ -53,33 +54,35 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 pub const DRAIN: Duration = Duration::from_secs(2);
 
 /// Tells a worker to stop: it hands over what it holds. It never cancels anything.
-#[derive(Clone, Debug)]
-pub struct Shutdown {
-    sender: Arc<watch::Sender<bool>>,
-}
+#[derive(Clone, Debug, Default)]
+pub struct Shutdown(Arc<Begun>);
 
-impl Default for Shutdown {
-    fn default() -> Self {
-        Self { sender: Arc::new(watch::Sender::new(false)) }
-    }
+#[derive(Debug, Default)]
+struct Begun {
+    is_begun: AtomicBool,
+    // Wakes in the order of waiting, where a watch channel draws lots.
+    told: Notify,
 }
 
 impl Shutdown {
     /// Tells it.
     pub fn begin(&self) {
-        self.sender.send_replace(true);
+        self.0.is_begun.store(true, Ordering::SeqCst);
+        self.0.told.notify_waiters();
     }
 
     /// Has it been told?
     pub fn is_begun(&self) -> bool {
-        *self.sender.borrow()
+        self.0.is_begun.load(Ordering::SeqCst)
     }
 
     /// Ends when it has been told.
     pub async fn begun(&self) {
-        let mut receiver = self.sender.subscribe();
-        // The sender lives as long as self, so that this ends only by a true.
-        let _ = receiver.wait_for(|begun| *begun).await;
+        // From here on it hears of it, also when it is told between the look and the wait.
+        let told = self.0.told.notified();
+        if !self.is_begun() {
+            told.await;
+        }
     }
 }
 
@@ -170,6 +173,7 @@ impl Runtime {
 async fn wait(store: &dyn Store, changes: &mut watch::Receiver<u64>, due: Option<Timestamp>, shutdown: &Shutdown) {
     let until_due = due.map_or(LONGEST_WAIT, |due| Duration::from_millis(due.ms_since(store.now()).max(1)));
     tokio::select! {
+        biased;
         _ = changes.changed() => {}
         () = tokio::time::sleep(until_due.min(LONGEST_WAIT)) => {}
         () = shutdown.begun() => {}
@@ -223,13 +227,15 @@ impl Pool<'_> {
             let none = claims.is_empty();
             for claim in claims {
                 let (runtime, observer) = (self.runtime.clone(), self.observer.clone());
-                driven.spawn(advance(runtime, self.lease.share(), claim, observer, self.shutdown.clone()));
+                let advanced = advance(runtime, self.lease.share(), claim, observer, self.shutdown.clone());
+                driven.spawn(self.runtime.task(advanced));
             }
             if none && driven.is_empty() && leave(true) {
                 break;
             }
             if none || driven.len() >= RUNS_AT_ONCE {
                 tokio::select! {
+                    biased;
                     Some(_) = driven.join_next() => {}
                     () = wait(store, &mut changes, None, self.shutdown) => {}
                 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::future::abortable;
 use lodestep_core::Checkpoint;
 use lodestep_core::checkpoint::{Action, ActionState};
-use lodestep_model::Request;
+use lodestep_model::{ModelError, Request};
 
 use super::Drive;
 use crate::fault::{self, Point};
@@ -18,9 +18,13 @@ impl Drive {
     /// Sends what was committed, as far as hands are free.
     pub(super) fn dispatch(&mut self, checkpoint: &Checkpoint, run: &Arc<Pinned>, request: Option<(u64, Request)>) {
         if let Some((call, request)) = request {
-            let (model, secrets) = (run.model.clone(), self.renewed_secrets(run));
+            let (model, secrets, lease) = (run.model.clone(), self.renewed_secrets(run), self.lease.clone());
             let (asked, handle) = abortable(async move {
-                let mut reply = model.ask(&request).await;
+                // A worker that stood still may have been replaced, and the reply be stored already.
+                let mut reply = match lease.is_too_late() {
+                    true => Err(ModelError::NotSent("the worker's lease is about to end".to_owned())),
+                    false => model.ask(&request).await,
+                };
                 fault::reach("model", Point::Reply);
                 let removed = scrub_reply(&secrets.scrubber, &mut reply);
                 Done::Reply { call, reply: reply.map(Answered::new), removed }
@@ -62,7 +66,7 @@ impl Drive {
             artifacts: checkpoint.artifacts.iter().map(|(name, kept)| (name.clone(), kept.content)).collect(),
             action,
             attempt,
-            stop: self.stop.subscribe(),
+            stop: self.stop.clone(),
             secrets: self.renewed_secrets(&pinned),
             pinned,
         };
