@@ -504,6 +504,9 @@ pub struct ResolveArgs {
     /// Give it up; the model is told that the outcome is unknown.
     #[arg(long, value_name = "REASON", num_args = 0..=1, default_missing_value = "")]
     pub abandon: Option<String>,
+    /// Only if it is still this attempt that is in doubt; the one of this moment when left out.
+    #[arg(long, value_name = "NUMBER", requires = "action")]
+    pub attempt: Option<u32>,
     #[command(flatten)]
     pub bulk: Bulk,
 }

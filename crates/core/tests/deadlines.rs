@@ -282,7 +282,7 @@ fn a_persons_word_to_send_it_again_lifts_the_deadline() {
     let mut bench = seen(Class::Unsafe, Seen::TimedOut);
     bench.wait_ms(5 * DEADLINE_MS);
     bench.owed();
-    bench.say("ann", Word::Resolve { ordinal: Ordinal(1), became: Became::SendAgain });
+    bench.say("ann", Word::Resolve { ordinal: Ordinal(1), became: Became::SendAgain, attempt: None });
     assert_eq!(names(&bench.owed()), ["AttemptStarted"]);
 }
 

@@ -162,7 +162,7 @@ fn a_persons_word_on_a_doubt_is_what_the_key_keeps() {
                 }
             }
             assert!(bench.checkpoint.has_dedupe_key(Ordinal(1)));
-            bench.say("ann", Word::Resolve { ordinal: Ordinal(1), became: became.clone() });
+            bench.say("ann", Word::Resolve { ordinal: Ordinal(1), became: became.clone(), attempt: None });
             let own = Holder {
                 run: bench.checkpoint.run.clone(),
                 action: Ordinal(1),

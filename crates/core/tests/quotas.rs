@@ -109,7 +109,7 @@ fn what_is_in_doubt_stays_charged_until_it_is_resolved() {
     assert_eq!(names(&bench.owed()), ["RunStopped"], "the doubt's reservation is nobody else's room");
     assert_eq!(bench.standing().status, Status::InDoubt, "which goes before the stop");
     let ordinal = bench.action(1).expect("in doubt").ordinal;
-    bench.say("ann", Word::Resolve { ordinal, became: Became::Abandoned(String::new()) });
+    bench.say("ann", Word::Resolve { ordinal, became: Became::Abandoned(String::new()), attempt: None });
     assert_eq!((bench.checkpoint.quota.used.tool_calls, bench.checkpoint.quota.reserved.tool_calls), (2, 0));
     bench.say("ann", Word::Resume);
     assert_eq!(names(&bench.owed()), ["RunStopped"], "it may have happened: it stays charged");

@@ -276,7 +276,7 @@ fn a_late_truth_comes_before_a_persons_resend() {
     let mut bench = under_way(Class::Unsafe);
     bench.crash();
     let ordinal = lodestep_core::Ordinal(1);
-    bench.say("ann", Word::Resolve { ordinal, became: Became::SendAgain });
+    bench.say("ann", Word::Resolve { ordinal, became: Became::SendAgain, attempt: None });
     let late = late_word(ordinal, 1, Seen::Done, Vec::new()).expect("it proves something");
     assert_eq!(code(&bench.say("w1", late)), "accepted");
     assert!(bench.owed().is_empty(), "it is not sent a second time");
@@ -362,18 +362,38 @@ fn resolving_a_doubt() {
     ] {
         let mut bench = under_way(Class::Unsafe);
         bench.crash();
-        let word = Word::Resolve { ordinal: lodestep_core::Ordinal(1), became: became_ };
+        let word = Word::Resolve { ordinal: lodestep_core::Ordinal(1), became: became_, attempt: None };
         assert_eq!(code(&bench.say("ann", word.clone())), "accepted");
         assert_eq!(became(&bench), expected);
         assert_eq!(code(&bench.say("ann", word)), again);
         let another = Became::Happened(b"another result".to_vec());
-        let word = Word::Resolve { ordinal: lodestep_core::Ordinal(1), became: another };
+        let word = Word::Resolve { ordinal: lodestep_core::Ordinal(1), became: another, attempt: None };
         assert_eq!(code(&bench.say("ann", word)), "action.not_in_doubt", "another word is not the same");
         bench.owed();
     }
     let mut bench = under_way(Class::Unsafe);
-    let word = Word::Resolve { ordinal: lodestep_core::Ordinal(9), became: Became::SendAgain };
+    let word = Word::Resolve { ordinal: lodestep_core::Ordinal(9), became: Became::SendAgain, attempt: None };
     assert_eq!(code(&bench.say("ann", word)), "action.not_found");
+}
+
+#[test]
+fn a_word_on_an_attempt_says_nothing_of_a_later_one() {
+    let ordinal = lodestep_core::Ordinal(1);
+    let first = |became| Word::Resolve { ordinal, became, attempt: Some(1) };
+    let mut bench = under_way(Class::Unsafe);
+    bench.crash();
+    assert_eq!(code(&bench.say("ann", first(Became::SendAgain))), "accepted");
+    bench.owed();
+    bench.crash();
+    assert!(matches!(bench.action(1).expect("pending").state, ActionState::Doubt { attempt: 2, .. }));
+    // Two people looked at the first doubt, and the word of one comes late.
+    for became in [Became::SendAgain, Became::DidNotHappen, Became::Abandoned(String::new())] {
+        assert_eq!(code(&bench.say("bob", first(became))), "action.not_in_doubt");
+    }
+    let second = Word::Resolve { ordinal, became: Became::SendAgain, attempt: Some(2) };
+    assert_eq!(code(&bench.clone().say("bob", second)), "accepted");
+    assert_eq!(code(&bench.say("bob", first(Became::Happened(Vec::new())))), "accepted", "the effect is there");
+    assert_eq!(became(&bench), "done");
 }
 
 #[test]

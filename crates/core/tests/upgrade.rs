@@ -264,7 +264,8 @@ fn a_doubt_stays_and_is_settled_though_its_tool_is_gone() {
         assert!(matches!(bench.state(1), ActionState::Doubt { .. }));
         bench
     };
-    let resolve = |bench: &mut Bench, became| bench.say("ann", Word::Resolve { ordinal: Ordinal(1), became });
+    let resolve =
+        |bench: &mut Bench, became| bench.say("ann", Word::Resolve { ordinal: Ordinal(1), became, attempt: None });
     let mut bench = doubt();
     assert_eq!(code(&resolve(&mut bench, Became::Happened(b"7".to_vec()))), "accepted");
     assert_eq!((bench.settled(1).how, bench.told(1)), (How::Done, "7".to_owned()));

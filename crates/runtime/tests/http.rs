@@ -182,7 +182,8 @@ async fn eff_02_one_line_in_the_ledger_whatever_breaks_behind_it() {
             if class == Class::Unsafe {
                 assert_eq!(became(&state), "doubt", "{nth}");
                 assert_eq!(state.model.calls, 1, "the model is told nothing while it is unknown");
-                let word = Word::Resolve { ordinal: Ordinal(1), became: Became::Happened(b"paid".to_vec()) };
+                let word =
+                    Word::Resolve { ordinal: Ordinal(1), became: Became::Happened(b"paid".to_vec()), attempt: None };
                 assert_eq!(trial.runtime.send(&trial.run, "ada", word).await.expect("sent"), Verdict::Accepted);
                 state = trial.end().await;
             }

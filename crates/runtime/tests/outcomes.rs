@@ -92,7 +92,7 @@ async fn eff_02_a_timeout_of_an_effect_is_a_doubt_and_not_a_failure() {
         let keys = ledger.keys("pay");
         assert_eq!(keys.len(), if class == Class::Unsafe { 1 } else { 3 }, "{class}");
         assert!(keys.iter().all(|key| *key == keys[0]), "one key for all attempts");
-        let word = Word::Resolve { ordinal: Ordinal(1), became: Became::Happened(b"paid".to_vec()) };
+        let word = Word::Resolve { ordinal: Ordinal(1), became: Became::Happened(b"paid".to_vec()), attempt: None };
         assert_eq!(runtime.send(&run, "ada", word).await.expect("sent"), Verdict::Accepted);
         let end = settle(&runtime, &run).await;
         assert_eq!(standing(&end).status, Status::Completed);

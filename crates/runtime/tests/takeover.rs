@@ -73,7 +73,7 @@ async fn eff_01_an_unsafe_effect_is_never_sent_again_by_the_machine() {
     let (runtime, run, ledger, state) = killed_after_apply(Class::Unsafe).await;
     assert_eq!(standing(&state).status, Status::InDoubt);
     assert_eq!(ledger.counts(), [("pay".into(), 1)].into());
-    let word = Word::Resolve { ordinal: Ordinal(1), became: Became::Happened(Vec::new()) };
+    let word = Word::Resolve { ordinal: Ordinal(1), became: Became::Happened(Vec::new()), attempt: None };
     assert_eq!(runtime.send(&run, "ada", word).await.expect("sent"), Verdict::Accepted);
     let end = settle(&runtime, &run).await;
     assert_eq!(standing(&end).status, Status::Completed);

@@ -129,7 +129,11 @@ pub async fn resolve(app: &App, args: ResolveArgs) -> Result<u8> {
         return args.bulk.say(app, &runtime, "resolve", items, note.as_deref(), "resolved").await;
     };
     let row = app.find(&runtime, &run).await?;
-    let word = Word::Resolve { ordinal: Ordinal(action), became };
+    let ordinal = Ordinal(action);
+    // A later attempt may be in doubt by the time the word arrives: it says nothing of that one.
+    let opened = inspect::open(runtime.store(), &row.run.key).await?;
+    let attempt = args.attempt.or_else(|| opened.checkpoint.pending.get(&ordinal).map(|action| action.attempts));
+    let word = Word::Resolve { ordinal, became, attempt };
     say(app, &runtime, &row.run.key, word, "resolved").await
 }
 
@@ -189,7 +193,7 @@ async fn in_doubt(runtime: &Runtime, bulk: &Bulk, became: &Became) -> Result<(Ve
             let ordinal = action.ordinal;
             items.push(Item {
                 run: RunKey::clone(&row.run.key),
-                word: Word::Resolve { ordinal, became: became.clone() },
+                word: Word::Resolve { ordinal, became: became.clone(), attempt: Some(action.attempts) },
                 name: format!("{} {ordinal}", short_id(row.run.key.run.as_str(), &[])),
                 shown: format!("{}  {}", row.agent, call(&opened, action)),
                 json: json!({"action": ordinal}),

@@ -1,30 +1,30 @@
 //! Words from outside. A message is judged in its sender's own transaction, against the state with
 //! every unread message applied, so that the sender learns at once whether it counts.
 //!
-//! Here are the words that mean an action or a request; those that mean the run as a whole are in `run`.
+//! Here are the words that mean a request; those on what became of an action are in `doubt`, those that mean the run as a whole
+//! in `run`, those between a run and its forks in `fork`.
 
-mod run;
-
+mod doubt;
 mod fork;
+mod run;
 
 use minicbor::{Decode, Encode};
 
-use crate::checkpoint::{Action, ActionState, Checkpoint, ClosedRequest, Closing, How, Phase, Settled};
+use crate::checkpoint::{Action, ActionState, ClosedRequest, Closing, Phase};
 use crate::definition::QuotaLimits;
 use crate::digest::Digest;
 use crate::draft::Draft;
-use crate::effect::Seen;
 use crate::effect::identity::{effect_key, request_name};
 use crate::error::{Error, Result};
 use crate::event::{
-    ActionApproved, ActionDenied, ActionFinished, ActionProposed, DeniedBy, DoubtResolved, Ending, Event, Gate,
-    InboxRead, QuestionAnswered, Request, Resolution, SettledBy,
+    ActionApproved, ActionDenied, ActionProposed, DeniedBy, Ending, Event, Gate, InboxRead, QuestionAnswered, Request,
 };
 use crate::ids::{Ordinal, RunId};
 use crate::quota::Quota;
 use crate::rules::upgrade::{self, Upgrade};
 use crate::time::Timestamp;
 
+pub use doubt::late_word;
 pub use run::{GUIDANCE_BYTES, is_signal_name};
 
 /// How long what was sent is waited for after a cancel, in milliseconds.
@@ -115,6 +115,9 @@ pub enum Word {
         /// What became of it.
         #[n(1)]
         became: Became,
+        /// The attempt whose doubt they were shown: a word that comes when a later one is in doubt does not count.
+        #[n(2)]
+        attempt: Option<u32>,
     },
     /// A worker that had lost its lease reports what its attempt came to.
     #[n(8)]
@@ -321,11 +324,13 @@ fn apply(draft: &mut Draft, message: &Message, clock: Clock) -> Result<Verdict> 
         Word::Tell { text } => run::tell(draft, by, text),
         Word::Signal { name, value } => run::signal(draft, by, name, value),
         Word::TopUp { quota, amount } => run::top_up(draft, by, *quota, *amount),
-        Word::Resolve { ordinal, became } => resolve(draft, by, *ordinal, became),
+        Word::Resolve { ordinal, became, attempt } => doubt::resolve(draft, by, *ordinal, *attempt, became),
         Word::Reuse { request } => fork::reuse(draft, request, clock),
         Word::Grant { to, amounts } => fork::grant(draft, by, to, amounts),
         Word::Upgrade(upgrade) => upgrade::upgrade(draft, by, upgrade),
-        Word::LateOutcome { ordinal, attempt, ok, result } => late_outcome(draft, *ordinal, *attempt, *ok, result),
+        Word::LateOutcome { ordinal, attempt, ok, result } => {
+            doubt::late_outcome(draft, *ordinal, *attempt, *ok, result)
+        }
     }
 }
 
@@ -481,131 +486,4 @@ fn edit(
     let text = draft.put(format!("a person changed the arguments: action {ordinal} is done in its place"));
     let denied = ActionDenied { ordinal: old.ordinal, why: DeniedBy::Edit, by: Some(by.to_owned()), text };
     accept(draft, [Event::ActionProposed(proposed), Event::ActionDenied(denied), approved(ordinal, by)])
-}
-
-fn resolve(draft: &mut Draft, by: &str, ordinal: Ordinal, became: &Became) -> Result<Verdict> {
-    let checkpoint = draft.checkpoint();
-    let Some(action) = checkpoint.pending.get(&ordinal) else {
-        return match checkpoint.settled(ordinal) {
-            Some(settled) if is_said_of(settled, became) => Ok(Verdict::AlreadyGiven(describe(checkpoint, ordinal))),
-            _ => not_in_doubt(draft, ordinal),
-        };
-    };
-    if !matches!(action.state, ActionState::Doubt { .. } | ActionState::LookUp { .. }) {
-        return not_in_doubt(draft, ordinal);
-    }
-    let stopping = matches!(checkpoint.phase, Phase::Cancelling { .. } | Phase::Ended { .. });
-    let resolution = match became {
-        Became::Happened(result) => Resolution::Happened(draft.put(happened(result))),
-        Became::SendAgain if stopping => {
-            return refused(
-                "run.over",
-                format!("action {ordinal} can't be sent again: the run is cancelled"),
-                "say that it did not happen, that it happened, or give it up",
-            );
-        }
-        Became::SendAgain => Resolution::SendAgain,
-        Became::Abandoned(reason) => Resolution::Abandoned(draft.put(abandoned(reason))),
-        Became::DidNotHappen => Resolution::DidNotHappen(draft.put(DID_NOT_HAPPEN)),
-    };
-    let event = DoubtResolved { ordinal, by: by.to_owned(), resolution };
-    accept(draft, [Event::DoubtResolved(event)])
-}
-
-/// What the model is told of an action that happened, as a person says.
-fn happened(result: &[u8]) -> &[u8] {
-    if result.is_empty() { b"done, says a person" } else { result }
-}
-
-/// What the model is told of an action that did not happen.
-const DID_NOT_HAPPEN: &str = "it did not happen, says a person, and was not sent again";
-
-/// What the model is told of an action that was given up.
-fn abandoned(reason: &str) -> String {
-    format!("given up by a person, whether it happened is unknown: {reason}")
-}
-
-/// Is a settled action settled as this word would have it, to the byte?
-fn is_said_of(settled: &Settled, became: &Became) -> bool {
-    let as_said = |bytes: &[u8]| settled.result.digest == Digest::of(bytes);
-    match (became, settled.how) {
-        (Became::Happened(result), How::Done) => as_said(happened(result)),
-        (Became::Abandoned(reason), How::Abandoned) => as_said(abandoned(reason).as_bytes()),
-        (Became::DidNotHappen, How::Failed) => as_said(DID_NOT_HAPPEN.as_bytes()),
-        _ => false,
-    }
-}
-
-fn not_in_doubt(draft: &Draft, ordinal: Ordinal) -> Result<Verdict> {
-    let checkpoint = draft.checkpoint();
-    if ordinal.0 == 0 || ordinal.0 > checkpoint.last_ordinal {
-        let what = format!("there is no action {ordinal}; the last is {}", checkpoint.last_ordinal);
-        return refused("action.not_found", what, in_doubt(checkpoint));
-    }
-    let state = describe(checkpoint, ordinal);
-    refused("action.not_in_doubt", format!("action {ordinal} is not in doubt: {state}"), in_doubt(checkpoint))
-}
-
-/// Which actions a word on a doubt could mean.
-fn in_doubt(checkpoint: &Checkpoint) -> String {
-    let doubt = |action: &&Action| matches!(action.state, ActionState::Doubt { .. } | ActionState::LookUp { .. });
-    let doubts: Vec<&Action> = checkpoint.pending.values().filter(doubt).collect();
-    match doubts.as_slice() {
-        [] => "nothing changed: no action of the run is in doubt; `lodestep show RUN` shows it".to_owned(),
-        [one] => format!("did you mean action {}, {}? nothing changed", one.ordinal, one.tool),
-        several => {
-            let named: Vec<String> = several.iter().map(|one| format!("{} ({})", one.ordinal, one.tool)).collect();
-            format!("in doubt are {}; nothing changed", named.join(", "))
-        }
-    }
-}
-
-/// An action's state in a few words.
-fn describe(checkpoint: &Checkpoint, ordinal: Ordinal) -> String {
-    match (checkpoint.pending.get(&ordinal), checkpoint.settled(ordinal)) {
-        (Some(action), _) => match action.state {
-            ActionState::Gated { .. } => "it waits for a word",
-            ActionState::Ready { .. } => "it is about to be sent",
-            ActionState::Open { .. } => "an attempt is under way",
-            ActionState::LookUp { .. } => "it is being looked up",
-            ActionState::Doubt { .. } => "it is in doubt",
-            ActionState::Held { .. } => "it waits for the action that has its dedupe key",
-        }
-        .to_owned(),
-        (None, Some(settled)) => format!("it is settled: {:?}", settled.how).to_lowercase(),
-        (None, None) => "it is settled".to_owned(),
-    }
-}
-
-/// A late outcome settles a doubt that is still open, and moves nothing else.
-fn late_outcome(draft: &mut Draft, ordinal: Ordinal, attempt: u32, ok: bool, result: &[u8]) -> Result<Verdict> {
-    let open = draft.checkpoint().pending.get(&ordinal).is_some_and(|action| match action.state {
-        // That an earlier attempt did it is the truth about the effect; that one failed says nothing of the later.
-        ActionState::Doubt { attempt: of, .. } | ActionState::LookUp { attempt: of, .. } => {
-            of == attempt || (ok && (1..of).contains(&attempt))
-        }
-        // Waiting to be sent again, under its key or on a person's word: the truth makes that needless.
-        ActionState::Ready { .. } | ActionState::Held { .. } => {
-            let sent = action.maybe_sent && action.attempts == attempt;
-            sent || (ok && (1..=action.attempts).contains(&attempt))
-        }
-        _ => false,
-    });
-    if !open {
-        return Ok(Verdict::AlreadyGiven("the attempt is settled".to_owned()));
-    }
-    let text = if result.is_empty() { b"done; it said nothing".to_vec() } else { result.to_vec() };
-    let result = draft.put(text);
-    let event = ActionFinished { ordinal, attempt, ok, result, by: SettledBy::LateReport };
-    accept(draft, [Event::ActionFinished(event)])
-}
-
-/// The word of a worker that lost its lease, or nothing when what it saw proves nothing.
-pub fn late_word(ordinal: Ordinal, attempt: u32, seen: Seen, result: Vec<u8>) -> Option<Word> {
-    let ok = match seen {
-        Seen::Done => true,
-        Seen::Refused => false,
-        _ => return None,
-    };
-    Some(Word::LateOutcome { ordinal, attempt, ok, result })
 }

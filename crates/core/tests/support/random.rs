@@ -257,7 +257,7 @@ pub fn word(bench: &Bench, chance: &mut Chance) -> Word {
         16..=20 => {
             let became =
                 [Became::Happened(Vec::new()), Became::SendAgain, Became::SendAgain, Became::Abandoned(String::new())];
-            Word::Resolve { ordinal, became: chance.pick(&became).clone() }
+            Word::Resolve { ordinal, became: chance.pick(&became).clone(), attempt: None }
         }
         _ => Word::LateOutcome {
             ordinal,

@@ -270,7 +270,8 @@ impl<'a> Trial<'a> {
                 let key_of = action.key.clone().unwrap_or_default();
                 let happened = applied.iter().any(|applied| applied.key == key_of);
                 let became = if happened { Became::Happened(Vec::new()) } else { Became::SendAgain };
-                runtime.send(&key, "test", Word::Resolve { ordinal: action.ordinal, became }).await?;
+                let word = Word::Resolve { ordinal: action.ordinal, became, attempt: Some(action.attempts) };
+                runtime.send(&key, "test", word).await?;
                 asked += 1;
             }
         }
