@@ -6,12 +6,13 @@
 //! # Layout
 //!
 //! `ci` is the sum of the others; `test`, `tidy` and `licences` are its parts that are more than one cargo
-//! command; `mutate` proves that tests can fail; `bench` measures. `workspace` knows where things lie.
+//! command; `mutate` proves that tests can fail; `simulate` plays what can go wrong; `bench` measures. `workspace` knows where things lie.
 
 mod bench;
 mod ci;
 mod licences;
 mod mutate;
+mod simulate;
 mod test;
 mod tidy;
 mod workspace;
@@ -28,6 +29,7 @@ cargo xtask <command>
   tidy                    the project's own rules about its sources and documents
   licences                licences, banned crates and sources of every dependency
   mutate [G4|NAME|--all]  break the product on purpose and see that the named test notices
+  simulate [--seeds N]    random simulations with every fault, in release; --seed S plays one again
   bench [ARGS]            the benchmarks, in release";
 
 fn main() -> ExitCode {
@@ -52,6 +54,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         ("licences", []) => licences::run(),
         ("mutate", []) => mutate::run("--all"),
         ("mutate", [which]) => mutate::run(which),
+        ("simulate", args) => simulate::run(args),
         ("bench", args) => bench::run(args),
         ("help" | "--help" | "-h", _) => {
             println!("{USAGE}");

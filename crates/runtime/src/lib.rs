@@ -16,6 +16,7 @@
 //! - [`gc`]: which runs that ended may be removed.
 //! - [`secrets`]: references filled in when an attempt is sent, and nowhere else.
 //! - [`observe`]: progress, for whoever watches.
+//! - `testing`, with the feature of that name: a deterministic simulator.
 //! - [`rehearsal`]: what would be sent, said in its place.
 //! - [`fault`]: places at which a process can be told to abort.
 
@@ -34,6 +35,8 @@ pub mod process;
 pub mod rehearsal;
 pub mod runtime;
 pub mod secrets;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod tools;
 pub mod upgrade;
 pub mod worker;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use lodestep_core::context::Blobs;
 use lodestep_core::event::RunStarted;
 use lodestep_core::json::canonical;
@@ -26,6 +27,8 @@ use crate::worker::pinned::Compiled;
 
 type ModelFactory = Arc<dyn Fn(&Definition) -> Result<Arc<dyn Model>> + Send + Sync>;
 
+type Tasks = Arc<dyn Fn(BoxFuture<'static, ()>) -> BoxFuture<'static, ()> + Send + Sync>;
+
 /// A store, and how this program performs what runs need.
 #[derive(Clone)]
 pub struct Runtime {
@@ -39,6 +42,7 @@ pub struct Runtime {
     pub(crate) compiled: Compiled,
     pub(crate) environment: Environment,
     pub(crate) http: HttpClient,
+    pub(crate) tasks: Option<Tasks>,
     pub(crate) rehearsal: Option<Rehearsal>,
     pub(crate) keep_out: Vec<PathBuf>,
 }
@@ -81,9 +85,18 @@ impl Runtime {
                 compiled: Compiled::default(),
                 environment: Environment::default(),
                 http: HttpClient::default(),
+                tasks: None,
                 rehearsal: None,
                 keep_out: Vec::new(),
             },
+        }
+    }
+
+    /// A task of a worker, ready to be spawned.
+    pub(crate) fn task(&self, task: impl Future<Output = ()> + Send + 'static) -> BoxFuture<'static, ()> {
+        match &self.tasks {
+            Some(tasks) => tasks(Box::pin(task)),
+            None => Box::pin(task),
         }
     }
 
@@ -286,6 +299,16 @@ impl RuntimeBuilder {
     /// What happens on a machine that can't keep tool processes from the store; without it they run all the same.
     pub fn cage(mut self, demand: Demand) -> Self {
         self.runtime.cage = demand;
+        self
+    }
+
+    /// Makes each task of a worker into what this gives for it: a simulation decides when one is polled.
+    #[cfg(feature = "testing")]
+    pub(crate) fn tasks(
+        mut self,
+        tasks: impl Fn(BoxFuture<'static, ()>) -> BoxFuture<'static, ()> + Send + Sync + 'static,
+    ) -> Self {
+        self.runtime.tasks = Some(Arc::new(tasks));
         self
     }
 

@@ -142,6 +142,7 @@ impl Dispatch {
                 Err(error) if will_pass(&error) && !self.stop.is_begun() => {
                     tries.refused(&error);
                     tokio::select! {
+                        biased;
                         () = tries.pause() => {}
                         () = self.stopped() => {}
                     }

@@ -215,6 +215,7 @@ impl Pool<'_> {
                 Err(error) if will_pass(&error) && !(driven.is_empty() && leave(true)) => {
                     tries.refused(&error);
                     tokio::select! {
+                        biased;
                         () = tries.pause() => {}
                         () = self.shutdown.begun() => {}
                     }
@@ -300,6 +301,7 @@ async fn advance(
         }
         tries.refused(&error);
         tokio::select! {
+            biased;
             () = tries.pause() => {}
             () = stopping.begun() => {}
         }

@@ -96,6 +96,7 @@ impl Call<'_> {
         };
         let was_sent = || sent.load(Ordering::SeqCst);
         tokio::select! {
+            biased;
             sight = answered => sight,
             () = tokio::time::sleep(self.timeout) => {
                 let seconds = self.timeout.as_secs_f32();
@@ -128,6 +129,7 @@ impl Call<'_> {
         let sent = AtomicBool::new(false);
         let answered = self.exchange(&lookup.request, Purpose::LookUp, &sent, removed);
         let answer = tokio::select! {
+            biased;
             answer = answered => answer,
             () = tokio::time::sleep(self.timeout) => {
                 Err(Trouble::NotSent(format!("no whole answer within {} s", self.timeout.as_secs_f32())))

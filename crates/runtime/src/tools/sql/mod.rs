@@ -51,6 +51,7 @@ impl Statement {
         let pulled = brake.clone();
         let mut performed = tokio::task::spawn_blocking(move || self.perform(&pulled));
         let ended = tokio::select! {
+            biased;
             ended = &mut performed => ended,
             () = tokio::time::sleep(timeout) => { brake.pull(); performed.await }
             () = stop => { brake.pull(); performed.await }

@@ -124,6 +124,7 @@ impl Drive {
         let shutdown = self.shutdown.clone();
         let over = async {
             tokio::select! {
+                biased;
                 () = tries.pause() => {}
                 () = shutdown.begun() => {}
             }
@@ -131,6 +132,7 @@ impl Drive {
         tokio::pin!(over);
         loop {
             tokio::select! {
+                biased;
                 Some(done) = self.tasks.next() => seen.extend(self.came_back(done)),
                 () = &mut over => return,
             }
