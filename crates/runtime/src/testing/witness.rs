@@ -1,11 +1,12 @@
 //! Who sees every commit that took effect, and holds what is sent against it. It stands outside of every process, and
 //! knows nothing of what the runtime believes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lodestep_core::checkpoint::{ActionState, How};
 use lodestep_core::effect::Class;
+use lodestep_core::event::SettledBy;
 use lodestep_core::{Checkpoint, Ordinal, RunKey, Transition};
 use lodestep_store::Clock as _;
 
@@ -32,6 +33,8 @@ struct Run {
     state: Option<Checkpoint>,
     epoch: u64,
     settled: BTreeMap<Ordinal, How>,
+    /// Settled by the late word of a worker before, while this one may have handed it out already.
+    late: BTreeSet<Ordinal>,
 }
 
 impl Witness {
@@ -59,6 +62,8 @@ impl Witness {
         let mut seen = self.lock();
         let run = seen.runs.entry(run.run.to_string()).or_default();
         run.settled.extend(checkpoint.recent.iter().map(|settled| (settled.ordinal, settled.how)));
+        let late = checkpoint.recent.iter().filter(|settled| settled.by == Some(SettledBy::LateReport));
+        run.late.extend(late.map(|settled| settled.ordinal));
         run.state = Some(checkpoint.clone());
     }
 
@@ -77,7 +82,9 @@ impl Witness {
         let mut seen = self.lock();
         let run = seen.runs.entry(call.run.clone()).or_default();
         let ordinal = Ordinal(call.action);
-        let fault = if let Some(how) = run.settled.get(&ordinal) {
+        let fault = if class.is_repeatable() && run.late.contains(&ordinal) {
+            None
+        } else if let Some(how) = run.settled.get(&ordinal) {
             Some(format!("it was settled before: {how:?}"))
         } else if call.epoch != run.epoch {
             Some(format!("its worker's epoch {} is not the run's, {}", call.epoch, run.epoch))
