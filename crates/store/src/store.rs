@@ -110,11 +110,17 @@ pub enum Started {
     Unfinished(Vec<RunRow>),
 }
 
+/// After so many crashes in a row a run is suspected of being their cause.
+pub const SUSPECT_CRASHES: u32 = 4;
+
 /// Which runs a worker wants.
 #[derive(Clone, Debug)]
 pub enum Want {
-    /// Any that is due, the longest due first, at most so many.
+    /// Any that is due, the longest due first, at most so many, and at most one of them a suspect: a run that shares its
+    /// workers with one that crashes them is counted with it, and would be quarantined with it.
     Due(usize),
+    /// As [`Self::Due`], without a suspect: for a worker that has one.
+    Unsuspected(usize),
     /// This one, if it is due.
     Run(RunKey),
 }

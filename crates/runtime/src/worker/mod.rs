@@ -6,6 +6,7 @@
 //! - `pinned`: what a run is pinned to, compiled.
 //! - `request`: what the model is asked.
 //! - `lease`: the right to advance runs, and its end.
+//! - `probation`: runs that crash their workers are kept apart.
 //! - `trouble`: a store that can't be written for a while.
 
 mod dispatch;
@@ -13,6 +14,7 @@ mod done;
 mod drive;
 mod lease;
 pub(crate) mod pinned;
+mod probation;
 mod request;
 mod trouble;
 
@@ -35,6 +37,7 @@ use crate::runtime::Runtime;
 use crate::worker::drive::Drive;
 use crate::worker::lease::Lease;
 use crate::worker::pinned::Pinned;
+use crate::worker::probation::Probation;
 use crate::worker::trouble::{Tries, will_pass};
 
 /// How many runs one worker advances at once.
@@ -203,12 +206,13 @@ impl Pool<'_> {
         let mut changes = store.changes();
         let mut driven: JoinSet<()> = JoinSet::new();
         let mut tries = Tries::new(&self.lease.share().trouble);
+        let probation = Probation::default();
         while !self.shutdown.is_begun() {
             changes.mark_unchanged();
             let free = RUNS_AT_ONCE - driven.len();
             let claimed = match free {
                 0 => Ok(Vec::new()),
-                _ => store.claim(self.lease.worker(), Want::Due(free)).await,
+                _ => store.claim(self.lease.worker(), probation.want(free)).await,
             };
             let claims = match claimed {
                 // What is under way may hold an outcome that only this worker knows.
@@ -227,7 +231,7 @@ impl Pool<'_> {
             tries.taken();
             let none = claims.is_empty();
             for claim in claims {
-                let (runtime, observer) = (self.runtime.clone(), self.observer.clone());
+                let (runtime, observer) = (self.runtime.clone(), probation.watch(&claim, self.observer.clone()));
                 let advanced = advance(runtime, self.lease.share(), claim, observer, self.shutdown.clone());
                 driven.spawn(self.runtime.task(advanced));
             }
@@ -238,6 +242,7 @@ impl Pool<'_> {
                 tokio::select! {
                     biased;
                     Some(_) = driven.join_next() => {}
+                    () = probation.left() => {}
                     () = wait(store, &mut changes, None, self.shutdown) => {}
                 }
                 let _ = tokio::time::timeout(BETWEEN_CLAIMS, fewer_than(&mut driven, RUNS_AT_ONCE - CLAIM_BATCH)).await;

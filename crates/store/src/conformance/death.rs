@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::script::{Held, How, begin, code};
 use super::{Checked, Subject, ensure, ensure_equal};
-use crate::store::{LEASE_US, Want};
+use crate::store::{LEASE_US, SUSPECT_CRASHES, Want};
 
 const LEASE_MS: u64 = LEASE_US / 1_000;
 
@@ -80,5 +80,26 @@ pub(super) async fn a_worker_taken_for_dead_can_do_nothing_more(subject: Arc<dyn
     let again = store.enlist().await?;
     ensure!(again != lost.worker, "it has its old name");
     ensure_equal!(store.claim(&again, Want::Due(9)).await?.len(), 1);
+    Ok(())
+}
+
+pub(super) async fn a_suspect_is_claimed_beside_no_other(subject: Arc<dyn Subject>) -> Checked {
+    let store = subject.store();
+    for run in ["one", "two", "three"] {
+        begin(&*store, run).await?;
+    }
+    for _ in 0..SUSPECT_CRASHES {
+        let worker = store.enlist().await?;
+        ensure_equal!(store.claim(&worker, Want::Due(9)).await?.len(), 3);
+        subject.kill(&worker);
+    }
+    begin(&*store, "sound").await?;
+    let worker = store.enlist().await?;
+    let claims = store.claim(&worker, Want::Due(9)).await?;
+    let suspects = claims.iter().filter(|claim| claim.crashes >= SUSPECT_CRASHES).count();
+    ensure_equal!((claims.len(), suspects), (2, 1));
+    ensure_equal!(store.claim(&worker, Want::Unsuspected(9)).await?.len(), 0);
+    let next = store.claim(&worker, Want::Due(9)).await?;
+    ensure_equal!(next.iter().map(|claim| claim.crashes).collect::<Vec<_>>(), [SUSPECT_CRASHES]);
     Ok(())
 }

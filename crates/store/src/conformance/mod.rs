@@ -193,6 +193,7 @@ pub fn cases() -> Vec<Case> {
         death:
             a_dead_worker_s_runs_are_taken_over_at_once,
             a_hanging_worker_keeps_its_runs_until_its_lease_ends,
+            a_suspect_is_claimed_beside_no_other,
             a_renewed_lease_holds_longer,
             a_worker_taken_for_dead_can_do_nothing_more;
         inbox:

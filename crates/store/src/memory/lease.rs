@@ -5,7 +5,7 @@ use lodestep_core::{Result, Timestamp};
 
 use super::state::{State, Worker};
 use crate::refusals;
-use crate::store::{Claim, Hold, LEASE_US, RunRow, Want, WorkerId};
+use crate::store::{Claim, Hold, LEASE_US, RunRow, SUSPECT_CRASHES, Want, WorkerId};
 
 impl State {
     pub(super) fn enlist(&mut self, boot_us: u64) -> WorkerId {
@@ -38,8 +38,15 @@ impl State {
         let due = |row: &RunRow| row.due.is_some_and(|due| due <= now);
         let mut places: Vec<usize> = (0..self.runs.len()).filter(|place| due(&self.runs[*place].row)).collect();
         match want {
-            Want::Due(limit) => {
+            Want::Due(limit) | Want::Unsuspected(limit) => {
                 places.sort_by_key(|place| (self.runs[*place].row.due, *place));
+                let mut suspects = usize::from(matches!(want, Want::Due(_)));
+                places.retain(|place| {
+                    let is_suspect = self.runs[*place].row.crashes >= SUSPECT_CRASHES;
+                    let is_wanted = !is_suspect || suspects > 0;
+                    suspects -= usize::from(is_suspect && is_wanted);
+                    is_wanted
+                });
                 places.truncate(*limit);
             }
             Want::Run(key) => places.retain(|place| *self.runs[*place].row.run.key == *key),

@@ -12,7 +12,7 @@ use super::row::{at_most, from_end, run_id, signed, unsigned};
 use super::worker::{Workers, bury};
 use crate::refusals;
 use crate::rows::why;
-use crate::store::{Claim, RunRef, Want, WorkerId};
+use crate::store::{Claim, RunRef, SUSPECT_CRASHES, Want, WorkerId};
 
 /// What a claim came to.
 pub(super) struct Claimed {
@@ -47,7 +47,7 @@ impl Claiming {
         let buried = bury(db, &self.workers, &self.worker, self.now, self.boot_us)?;
         dedupe::wake_waiting(db, self.now)?;
         let wanted = match self.want {
-            Want::Due(most) => most,
+            Want::Due(most) | Want::Unsuspected(most) => most,
             Want::Run(_) => 1,
         };
         let due = self.due(db, wanted)?;
@@ -66,14 +66,13 @@ impl Claiming {
         let now = self.now.as_micros();
         let mut due = Vec::new();
         match &self.want {
-            Want::Due(limit) => {
-                let mut statement = db.prepare_cached(
-                    "SELECT run.number, run.namespace, run.id, head.epoch, head.crashes, head.left_by, head.rewound
-                     FROM head JOIN run ON run.number = head.run
-                     WHERE head.due_at <= ? ORDER BY head.due_at, head.run LIMIT ?",
-                )?;
-                for row in statement.query_map(params![now, at_most(most.min(*limit))], |row| Ok(Due::read(row)))? {
-                    due.push(row??);
+            Want::Due(limit) | Want::Unsuspected(limit) => {
+                let most = most.min(*limit);
+                due.extend(self.longest_due(db, "head.crashes < ?3", most)?);
+                if matches!(self.want, Want::Due(_)) && most > 0 {
+                    let suspect = self.longest_due(db, "head.crashes >= ?3", 1)?;
+                    due.truncate(most - suspect.len());
+                    due.extend(suspect);
                 }
             }
             Want::Run(key) => {
@@ -89,6 +88,17 @@ impl Claiming {
             }
         }
         Ok(due)
+    }
+
+    fn longest_due(&self, db: &Connection, which: &str, most: usize) -> Done<Vec<Due>> {
+        let mut statement = db.prepare_cached(&format!(
+            "SELECT run.number, run.namespace, run.id, head.epoch, head.crashes, head.left_by, head.rewound
+             FROM head JOIN run ON run.number = head.run
+             WHERE head.due_at <= ?1 AND {which} ORDER BY head.due_at, head.run LIMIT ?2"
+        ))?;
+        let wanted = params![self.now.as_micros(), at_most(most), SUSPECT_CRASHES];
+        let rows = statement.query_map(wanted, |row| Ok(Due::read(row)))?;
+        rows.map(|row| row?).collect()
     }
 
     fn take(&self, db: &Connection, due: Due) -> Done<Claim> {
