@@ -111,7 +111,7 @@ pub enum Started {
 }
 
 /// After so many crashes in a row a run is suspected of being their cause.
-pub const SUSPECT_CRASHES: u32 = 4;
+pub const SUSPECT_CRASHES: u32 = 3;
 
 /// Which runs a worker wants.
 #[derive(Clone, Debug)]

@@ -149,13 +149,17 @@ async fn going_on(
 ) -> Arc<RunKey> {
     let id = short_id(row.run.key.run.as_str(), &[]);
     lodestep::note!("going on with {id} at step {}; {other}{}", row.seq, as_process());
-    if !row.status.is_terminal() && upgrade::differs(runtime, row, &definition.digest()).await {
+    if upgrade::differs(runtime, row, &definition.digest()).await {
         let own = inspect::open(runtime.store(), &row.run.key).await.ok().and_then(|opened| opened.definition);
         let what = own.map(|own| own.parts_unlike(definition)).unwrap_or_default();
         let what = if what.is_empty() { String::new() } else { format!(": {}", line(&what.join(", "), 200)) };
         let command = app.command(&format!("upgrade {id} {}", quoted(&file.display().to_string())));
-        lodestep::note!("  the agent file has changed since{what}; the run goes on with its own definition");
-        lodestep::note!("  `{command}` shows what moving it to this one would change, and asks");
+        if row.status.is_terminal() {
+            lodestep::note!("  the agent file has changed since{what}; the run is over, and was not done by this one");
+        } else {
+            lodestep::note!("  the agent file has changed since{what}; the run goes on with its own definition");
+            lodestep::note!("  `{command}` shows what moving it to this one would change, and asks");
+        }
     }
     row.run.key.clone()
 }
