@@ -9,7 +9,7 @@
 //! What is checked stands outside of the runtime: a witness of every commit that took effect, and a ledger of what the
 //! world really applied.
 //!
-//! - `simulation`: one story.
+//! - `simulation`: one story. `crash`: a program of one's own, killed everywhere.
 //! - `process`, `store`, `hints`: a process, its way to the store, and the store's word that something changed.
 //! - `outside`, `agent`, `person`: tools and their ledger, models, people.
 //! - `witness`, `check`: what has to hold, at each call and at the end.
@@ -19,6 +19,7 @@ mod agent;
 mod chance;
 mod check;
 mod clock;
+mod crash;
 mod faults;
 mod hints;
 mod outside;
@@ -31,6 +32,7 @@ mod witness;
 use std::collections::BTreeMap;
 
 pub use agent::Script;
+pub use crash::{App, Crashes, InDoubt, crash_everywhere};
 pub use faults::Faults;
 pub use process::Kill;
 
