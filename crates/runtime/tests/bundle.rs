@@ -7,12 +7,14 @@ use std::sync::Arc;
 use lodestep::Runtime;
 use lodestep::core::RunKey;
 use lodestep::core::checkpoint::Phase;
+use lodestep::core::definition::StateAct;
 use lodestep::core::effect::Class;
 use lodestep::core::event::StopReason;
 use lodestep::core::rules::inbox::{Verdict, Word};
 use lodestep::core::rules::standing::{Status, standing};
 use lodestep::inspect;
 use lodestep::store::{Clock, MemoryStore, RunRow, SettableClock, SqliteStore, Store};
+use lodestep::tools::Functions;
 use serde_json::{Value, json};
 use support::*;
 
@@ -113,6 +115,33 @@ async fn a_run_that_is_over_is_taken_in_as_it_is() {
     assert!(!imported.held);
     let (mine, theirs) = (row(&here, &run).await, row(&there, &run).await);
     assert_eq!((mine.head, mine.seq, mine.status), (theirs.head, theirs.seq, theirs.status));
+}
+
+#[tokio::test]
+async fn what_came_from_outside_is_in_the_bundle_too() {
+    let clock = still_clock();
+    let model = script(json!([
+        says(&[("wait_for_signal", json!({"name": "go"}))]),
+        says(&[("wait", json!({"seconds": 60}))]),
+        says(&[("finish", json!({}))]),
+    ]));
+    let waits = [("wait_for_signal", StateAct::WaitForSignal), ("wait", StateAct::Wait)];
+    let waits = waits.map(|(name, act)| state_tool(name, act)).to_vec();
+    let here = in_memory(&clock, Functions::default(), model);
+    let there = place(&clock);
+    let run = start(&here, agent(waits, &[])).await;
+    settle(&here, &run).await;
+    let signal = Word::Signal { name: "go".to_owned(), value: b"{\"n\":7}".to_vec() };
+    for word in [Word::Tell { text: "be brief".to_owned() }, signal] {
+        assert_eq!(here.send(&run, "ada", word).await.expect("sent"), Verdict::Accepted);
+    }
+    settle(&here, &run).await;
+    clock.advance_ms(60_000);
+    assert_eq!(standing(&settle(&here, &run).await).status, Status::Completed);
+    let mut bytes = Vec::new();
+    here.export(&here.find(run.run.as_str()).await.expect("found").run, &mut bytes).await.expect("exported");
+    let imported = there.runtime.import(bytes.as_slice()).await.expect("imported");
+    assert_eq!(inspect::verify(there.runtime.store(), &imported.run).await.expect("verified").faults, [""; 0]);
 }
 
 /// The bundle without its compression, so that what is altered is the content.

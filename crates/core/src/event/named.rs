@@ -43,6 +43,28 @@ pub fn named_by(event: &Event) -> Vec<ValueRef> {
         Event::RunStopped(event) => vec![event.text],
         Event::CancelRequested(event) => vec![event.reason],
         Event::RunEnded(event) => vec![event.text],
-        _ => Vec::new(),
+        Event::GuidanceGiven(event) => vec![event.text],
+        Event::SignalArrived(event) => vec![event.value],
+        Event::TimerFired(event) => vec![event.result],
+        // What a signal carries and what a key's effect came to stand where they came in.
+        Event::SignalTaken(_) | Event::DedupeClosed(_) => Vec::new(),
+        // Each event is listed, so that one with a value is not forgotten.
+        Event::CallAnswered(_)
+        | Event::CallLost(_)
+        | Event::AttemptStarted(_)
+        | Event::ActionApproved(_)
+        | Event::InboxRead(_)
+        | Event::ArtifactShown(_)
+        | Event::FinishRefused(_)
+        | Event::RunResumed(_)
+        | Event::HandedOver(_)
+        | Event::CheckStarted(_)
+        | Event::QuotaRaised(_)
+        | Event::QuotaGranted(_)
+        | Event::ApprovalLapsed(_)
+        | Event::DedupeTaken(_)
+        | Event::ActionHeld(_)
+        | Event::QuotaGiven(_)
+        | Event::ActionRebound(_) => Vec::new(),
     }
 }
