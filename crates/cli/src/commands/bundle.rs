@@ -52,13 +52,14 @@ fn draft_of(path: &Path) -> PathBuf {
 
 /// Takes in a run from a file.
 pub async fn import(app: &App, path: &Path) -> Result<u8> {
-    let file = File::open(path).map_err(|error| {
-        Error::new(
-            "bundle.unreadable",
-            format!("{}: {error}", path.display()),
-            "name a file that `lodestep export` wrote",
-        )
-    })?;
+    let unreadable = |why: String| {
+        let what = format!("{}: {why}", path.display());
+        Error::new("bundle.unreadable", what, "name a file that `lodestep export` wrote")
+    };
+    if path.is_dir() {
+        return Err(unreadable("it is a folder; import its files one by one".to_owned()));
+    }
+    let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
     let runtime = app.open(true)?;
     let imported = runtime.import(file).await?;
     let about = &imported.about;

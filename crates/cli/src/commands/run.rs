@@ -149,6 +149,9 @@ async fn going_on(
 ) -> Arc<RunKey> {
     let id = short_id(row.run.key.run.as_str(), &[]);
     lodestep::note!("going on with {id} at step {}; {other}{}", row.seq, as_process());
+    if row.holder.as_ref().is_some_and(|holder| runtime.store().is_alive(holder)) {
+        lodestep::note!("  another process works on it now: this one waits, and goes on with what that one leaves");
+    }
     if upgrade::differs(runtime, row, &definition.digest()).await {
         let own = inspect::open(runtime.store(), &row.run.key).await.ok().and_then(|opened| opened.definition);
         let what = own.map(|own| own.parts_unlike(definition)).unwrap_or_default();

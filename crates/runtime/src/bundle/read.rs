@@ -35,11 +35,19 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// `bundle.altered` naming the first transition and its events that don't fit; `bundle.newer_format`;
+    /// `bundle.unreadable` for what is no bundle; `bundle.altered` naming the first transition and its events that don't fit;
+    /// `bundle.newer_format`;
     /// `bundle.cancelling` for a run that was being cancelled; `run.id_taken`. Nothing is taken in then.
     pub async fn import(&self, from: impl Read) -> Result<Imported> {
         let mut bundle = Bundle::new(from)?;
-        let Some(Item::About(about)) = bundle.next("its first item")? else {
+        let first = bundle.next("its first item").map_err(|error| match error.code() {
+            "bundle.altered" => {
+                let what = format!("it is no bundle, or its beginning is altered: {}", error.what());
+                Error::new("bundle.unreadable", what, "name a file that `lodestep export` wrote; nothing was taken in")
+            }
+            _ => error,
+        })?;
+        let Some(Item::About(about)) = first else {
             return Err(altered("it does not begin with what it is of"));
         };
         if about.format > FORMAT {
