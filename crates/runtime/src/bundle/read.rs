@@ -1,7 +1,7 @@
 //! A file becomes a run: checked item by item, then taken in whole, and held.
 
 use std::collections::BTreeSet;
-use std::io::Read;
+use std::io::{Chain, Cursor, Read};
 
 use lodestep_core::checkpoint::Phase;
 use lodestep_core::event::{Envelope, Event, StopReason, named_by};
@@ -40,14 +40,7 @@ impl Runtime {
     /// `bundle.cancelling` for a run that was being cancelled; `run.id_taken`. Nothing is taken in then.
     pub async fn import(&self, from: impl Read) -> Result<Imported> {
         let mut bundle = Bundle::new(from)?;
-        let first = bundle.next("its first item").map_err(|error| match error.code() {
-            "bundle.altered" => {
-                let what = format!("it is no bundle, or its beginning is altered: {}", error.what());
-                Error::new("bundle.unreadable", what, "name a file that `lodestep export` wrote; nothing was taken in")
-            }
-            _ => error,
-        })?;
-        let Some(Item::About(about)) = first else {
+        let Some(Item::About(about)) = bundle.next("its first item")? else {
             return Err(altered("it does not begin with what it is of"));
         };
         if about.format > FORMAT {
@@ -184,14 +177,19 @@ impl Arriving {
 
 /// The items of a file, with the digest over them.
 struct Bundle<'a, R: Read> {
-    from: zstd::stream::read::Decoder<'a, std::io::BufReader<R>>,
+    from: zstd::stream::read::Decoder<'a, std::io::BufReader<Chain<Cursor<[u8; 4]>, R>>>,
     digest: Digest,
 }
 
 impl<R: Read> Bundle<'_, R> {
-    fn new(from: R) -> Result<Self> {
-        let from =
-            zstd::stream::read::Decoder::new(from).map_err(|error| altered(format!("it is no bundle: {error}")))?;
+    fn new(mut from: R) -> Result<Self> {
+        let mut magic = [0; 4];
+        // What is shorter is no bundle either.
+        if from.read_exact(&mut magic).is_err() || u32::from_le_bytes(magic) != zstd::zstd_safe::MAGICNUMBER {
+            return Err(Error::new("bundle.unreadable", "it is no bundle", "name a file that `lodestep export` wrote"));
+        }
+        let from = zstd::stream::read::Decoder::new(Cursor::new(magic).chain(from))
+            .map_err(|error| altered(format!("it can't be unpacked: {error}")))?;
         Ok(Self { from, digest: Digest::default() })
     }
 
