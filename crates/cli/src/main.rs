@@ -19,6 +19,7 @@ mod app;
 mod args;
 mod bulk;
 mod commands;
+mod fitness;
 mod following;
 mod notify;
 mod people;

@@ -17,6 +17,7 @@
 //! - [`secrets`]: references filled in when an attempt is sent, and nowhere else.
 //! - [`observe`]: progress, for whoever watches.
 //! - `testing`, with the feature of that name: a deterministic simulator.
+//! - [`fitness`]: which runs this program can't go on with.
 //! - [`rehearsal`]: what would be sent, said in its place.
 //! - [`fault`]: places at which a process can be told to abort.
 
@@ -26,6 +27,7 @@
 pub mod agent;
 pub mod bundle;
 pub mod fault;
+pub mod fitness;
 pub mod fork;
 pub mod gc;
 pub mod inspect;

@@ -20,6 +20,7 @@ use crate::app::App;
 use crate::args::RunArgs;
 use crate::commands::dry_run::dry_run;
 use crate::commands::{crashing, show, upgrade};
+use crate::fitness;
 use crate::following::{Following, ended_unseen};
 use crate::notify::Notify;
 use crate::people;
@@ -192,6 +193,7 @@ pub async fn follow(app: &App, runtime: &Runtime, key: &RunKey, pace: Option<Dur
     app.speaks_of(key);
     fault::goes_on_with(app.command(&format!("resume {}", short_id(key.run.as_str(), &[]))));
     let before = inspect::open(runtime.store(), key).await?;
+    fitness::tell(app, &runtime.unfit(std::slice::from_ref(&before.row)).await?);
     for action in before.checkpoint.pending.values() {
         observer.know(key, action.ordinal, &action.tool, before.text(&action.arguments).as_bytes());
     }

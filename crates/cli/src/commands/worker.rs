@@ -7,6 +7,7 @@ use lodestep::core::Result;
 use crate::app::App;
 use crate::commands::run::interruptible;
 use crate::commands::{crashing, resume};
+use crate::fitness;
 use crate::notify::Notify;
 use crate::progress::Progress;
 use crate::wiring::wiring;
@@ -21,11 +22,27 @@ pub async fn worker(app: &App, until_idle: bool, crash_at: Option<String>) -> Re
     let notify = Notify::beside(app, Arc::new(Progress::new(None, true)))?;
     notify.catch_up(&runtime).await;
     lodestep::note!("worker on {}; Ctrl-C hands over", app.store_path().display());
-    if until_idle {
-        runtime.work_until_idle(notify.clone(), &shutdown).await?;
-    } else {
-        runtime.work(notify.clone(), &shutdown).await?;
-    }
+    let work = async {
+        match until_idle {
+            true => runtime.work_until_idle(notify.clone(), &shutdown).await,
+            false => runtime.work(notify.clone(), &shutdown).await,
+        }
+    };
+    // Beside the work, which no look at other runs delays; a worker that is told to stop waits for none.
+    let looking = tokio::spawn({
+        let runtime = runtime.clone();
+        async move { fitness::look(&runtime).await }
+    });
+    let name_unfit = async {
+        tokio::select! {
+            biased;
+            () = shutdown.begun() => {}
+            looked = looking => if let Ok(Ok(found)) = looked {
+                fitness::tell(app, &found);
+            },
+        }
+    };
+    tokio::join!(work, name_unfit).0?;
     notify.drain().await;
     Ok(if shutdown.is_begun() { 130 } else { 0 })
 }

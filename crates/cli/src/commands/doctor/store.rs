@@ -13,6 +13,7 @@ use lodestep::{Runtime, inspect};
 
 use super::checkup::{Area, Checkup};
 use crate::app::App;
+use crate::fitness;
 use crate::text::{bytes, short_id};
 
 /// With less room than this a transition may be refused at any moment.
@@ -69,6 +70,7 @@ pub async fn look(app: &App, checkup: &mut Checkup) -> Option<Opened> {
     statuses(&*store, checkup).await;
     let runtime = Runtime::builder(Arc::clone(&store) as Arc<dyn Store>).build();
     journals(&runtime, is_sound, checkup).await;
+    unfit(&runtime, checkup).await;
     values(&store, checkup);
     leftovers(&*store, checkup).await;
     Some(Opened { runtime, last_commit })
@@ -208,6 +210,15 @@ async fn statuses(store: &dyn Store, checkup: &mut Checkup) {
         (true, _) => checkup.ok(Area::Runs, "none yet"),
         (false, false) => checkup.ok(Area::Runs, words.join(", ")),
         (false, true) => checkup.warn(Area::Runs, words.join(", "), "`lodestep todo` lists what each of them needs"),
+    }
+}
+
+/// Names the runs that a worker of this program would stop. What can't be read at all is told as damage.
+async fn unfit(runtime: &Runtime, checkup: &mut Checkup) {
+    for unfit in fitness::look(runtime).await.unwrap_or_default() {
+        if !unfit.error.code().starts_with("store.") {
+            checkup.warn(Area::Runs, fitness::in_words(&unfit), unfit.error.next().to_owned());
+        }
     }
 }
 
