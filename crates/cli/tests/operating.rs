@@ -95,6 +95,50 @@ fn sig_01_a_signal_counts_once_under_its_id_and_ends_the_wait() {
 }
 
 #[test]
+fn idn_02_a_signal_or_a_top_up_under_a_used_id_is_the_same_one_or_refused() {
+    let world = World::new();
+    let wait = json!({ "calls": [{ "name": "wait_for_signal", "arguments": { "name": "paid" } }] });
+    let agent = agent(&world, "[quota]\nmodel_calls = 5\n", &[wait, finish()]);
+    world.lodestep(&["run", &agent]).exits(3);
+    let id = world.run_id();
+    let signal = |name: &str, value: &str, key: &str| world.lodestep(&["signal", &id, name, value, "--id", key]);
+    let top_up = |amount: &str, key: &str| world.lodestep(&["quota", "add", &id, "model_calls", amount, "--id", key]);
+    for said in [signal("paid", r#"{ "cents": 500, "by": "ada" }"#, "n-1").exits(0), top_up("2", "n-2").exits(0)] {
+        assert!(!said.out.starts_with("already given"), "{said:?}");
+    }
+    let stands = || {
+        let shown = world.json(&["show", &id]);
+        (shown["checkpoint"].clone(), shown["unread"].clone(), world.json(&["quota", "show", &id]))
+    };
+    let all_say_so = |when: &str| {
+        let before = stands();
+        for refused in [
+            signal("paid", r#"{ "cents": 501, "by": "ada" }"#, "n-1").exits(1),
+            signal("paid", r#"{ "cents": 500 }"#, "n-1").exits(1),
+            signal("refunded", r#"{ "cents": 500, "by": "ada" }"#, "n-1").exits(1),
+            signal("paid", r#"{ "cents": 500, "by": "ada" }"#, "n-2").exits(1),
+            top_up("3", "n-2").exits(1),
+            top_up("2", "n-1").exits(1),
+        ] {
+            assert!(refused.err.contains("message.id_reused"), "{when}: {refused:?}");
+        }
+        // The same value in another order is the same.
+        for said in [signal("paid", r#"{"by":"ada","cents":500}"#, "n-1").exits(0), top_up("2", "n-2").exits(0)] {
+            assert!(said.out.starts_with("already given"), "{when}: {said:?}");
+        }
+        assert_eq!(stands(), before, "{when}: nothing changed");
+    };
+    all_say_so("unread");
+    world.lodestep(&["worker", "--until-idle"]).exits(0);
+    all_say_so("read, and the run is over");
+    let shown = world.json(&["show", &id]);
+    assert_eq!(
+        (&shown["status"], &shown["checkpoint"]["quota"]["limits"]["model_calls"]),
+        (&json!("completed"), &json!(7))
+    );
+}
+
+#[test]
 fn tim_01_a_kill_at_the_moment_of_firing_fires_the_timer_once() {
     for step in 1..=6 {
         let world = World::new();
