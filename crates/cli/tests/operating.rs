@@ -95,6 +95,40 @@ fn sig_01_a_signal_counts_once_under_its_id_and_ends_the_wait() {
 }
 
 #[test]
+fn sig_01_a_delivery_that_failed_in_the_middle_left_nothing_and_can_be_sent_again() {
+    let world = World::new();
+    let wait = json!({ "calls": [{ "name": "wait_for_signal", "arguments": { "name": "paid" } }] });
+    let agent = agent(&world, "", &[wait, finish()]);
+    world.lodestep(&["run", &agent]).exits(3);
+    let id = world.run_id();
+    let database = || rusqlite::Connection::open(world.path().join("store.db")).expect("opened");
+    let stored = || {
+        let count = |sql: &str| database().query_row(sql, [], |row| row.get::<_, i64>(0)).expect("counted");
+        (count("SELECT count(*) FROM message"), count("SELECT inbox FROM head"), world.json(&["show", &id]))
+    };
+    let delivery = ["signal", &id, "paid", "500", "--id", "delivery-1"];
+    let before = stored();
+    // After each write that a delivery makes, as far as the store's own file knows, the transaction fails.
+    for write in ["INSERT ON message", "UPDATE OF inbox ON head", "UPDATE OF due_at ON head"] {
+        let fault = format!("CREATE TRIGGER fault AFTER {write} BEGIN SELECT RAISE(ABORT, 'in the middle'); END");
+        database().execute_batch(&fault).expect("made");
+        let failed = world.lodestep(&delivery).exits(7);
+        assert!(
+            failed.err.contains("store.unavailable") && failed.err.contains("in the middle"),
+            "{write}: {failed:?}"
+        );
+        database().execute_batch("DROP TRIGGER fault").expect("dropped");
+        assert_eq!(stored(), before, "{write}: something is left");
+    }
+    assert!(world.lodestep(&delivery).exits(0).out.starts_with("sent"));
+    assert!(world.lodestep(&delivery).exits(0).out.starts_with("already given"));
+    world.lodestep(&["worker", "--until-idle"]).exits(0);
+    let shown = world.json(&["show", &id]);
+    assert_eq!((&shown["status"], &shown["checkpoint"]["recent"][0]["by"]), (&json!("completed"), &json!("signal")));
+    world.lodestep(&["verify"]).exits(0);
+}
+
+#[test]
 fn idn_02_a_signal_or_a_top_up_under_a_used_id_is_the_same_one_or_refused() {
     let world = World::new();
     let wait = json!({ "calls": [{ "name": "wait_for_signal", "arguments": { "name": "paid" } }] });
