@@ -12,10 +12,13 @@ use lodestep::store::RequestRow;
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::text::{line, quoted, short_id, visible};
+use crate::text::{line, quoted, short_id, squeezed, visible};
 
-/// How many bytes of one argument are shown; of a longer one the start, its length and the way to the rest are.
+/// How many bytes of one argument are shown; of a longer one the start, how much is left out, and the end.
 const SHOWN_BYTES: usize = 4_000;
+
+/// So much of that is its end: what stands last can't be pushed out of sight.
+const END_BYTES: usize = 500;
 
 /// The open requests of a run, in order.
 pub fn open_requests(opened: &Opened) -> Vec<(&Action, &Request, bool)> {
@@ -89,6 +92,7 @@ fn times(action: &Action, request: &Request) -> String {
 fn shown_arguments(app: &App, opened: &Opened, arguments: &Value) -> String {
     let id = short_id(opened.row.run.key.run.as_str(), &[]);
     arguments.as_object().into_iter().flatten().fold(String::new(), |mut text, (name, value)| {
+        let name = line(&squeezed(name), 256);
         match (value.get("artifact").and_then(Value::as_str), value.get("version")) {
             (Some(artifact), Some(version)) => {
                 let digest = value.get("digest").and_then(Value::as_str).unwrap_or_default();
@@ -104,25 +108,31 @@ fn shown_arguments(app: &App, opened: &Opened, arguments: &Value) -> String {
     })
 }
 
-/// One argument as a line, or as several behind a bar; of a long one the start.
+/// One argument as a line, or as several behind a bar; of a long one the start and the end.
 pub fn argument(value: &Value) -> String {
-    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let whole = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let text = squeezed(&whole);
     if text.len() <= SHOWN_BYTES {
         return said(&text);
     }
-    let cut = (0..=SHOWN_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    let digest = lodestep::core::Digest::of(text.as_bytes()).to_hex();
-    format!("{}    … and {} more bytes (digest {})\n", said(&text[..cut]), text.len() - cut, &digest[..12])
+    let start = text.floor_char_boundary(SHOWN_BYTES - END_BYTES);
+    let end = text.ceil_char_boundary(text.len() - END_BYTES);
+    let digest = lodestep::core::Digest::of(whole.as_bytes()).to_hex();
+    let left_out = format!("    … {} bytes left out; --json shows all (digest {}) …\n", end - start, &digest[..12]);
+    format!("{}{left_out}{}", said(&text[..start]), behind_bars(&visible(&text[end..])))
 }
 
-/// A text as it is: on its line, or behind a bar where it has several, so that no line of it passes for one of ours.
+/// A text as it is, but for long stretches of blanks: on its line, or behind a bar where it has several, so that no line of it passes for one of ours.
 fn said(text: &str) -> String {
-    let shown = visible(text);
+    let shown = visible(&squeezed(text));
     if !shown.contains('\n') {
         return format!(" {shown}\n");
     }
-    let lines = shown.split('\n').map(|line| format!("    | {line}\n"));
-    format!("\n{}", lines.collect::<String>())
+    format!("\n{}", behind_bars(&shown))
+}
+
+fn behind_bars(shown: &str) -> String {
+    shown.split('\n').map(|line| format!("    | {line}\n")).collect()
 }
 
 /// A request as JSON.

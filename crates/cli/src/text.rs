@@ -12,6 +12,37 @@ pub fn visible(text: &str) -> String {
     })
 }
 
+/// More blanks than this, or more line ends, are told by their number: they would push what comes after them out of sight.
+const BLANKS: usize = 60;
+
+/// See [`BLANKS`].
+const LINE_ENDS: usize = 6;
+
+/// A text in which long stretches of what shows nothing, or is no character for people, are told by their number.
+pub fn squeezed(text: &str) -> String {
+    let is_blank = |c: char| c.is_whitespace() || c == '\u{2800}' || is_odd(c);
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let same = |c: char| is_blank(c) == is_blank(first);
+        let (stretch, after) = rest.split_at(rest.find(|c| !same(c)).unwrap_or(rest.len()));
+        let (count, ends) = (stretch.chars().count(), stretch.matches('\n').count());
+        if is_blank(first) && (count > BLANKS || ends > LINE_ENDS) {
+            let all = |wanted: char| stretch.chars().all(|c| c == wanted);
+            let what = match () {
+                () if all(' ') => "spaces",
+                () if all('\n') => "line ends",
+                () => "blank or invisible characters",
+            };
+            shown.push_str(&format!(" [{count} {what}] "));
+        } else {
+            shown.push_str(stretch);
+        }
+        rest = after;
+    }
+    shown
+}
+
 /// Several lines, each behind a margin, each and all of them cut where they are more than is read at a glance.
 pub fn block(text: &str, margin: &str, most: usize) -> String {
     let shown = visible(text.trim_end());
@@ -99,6 +130,24 @@ mod tests {
     fn odd_characters_are_seen() {
         assert_eq!(visible("a\u{202e}b\u{200b}\n\u{7}é\t"), "a\\u{202e}b\\u{200b}\n\\u{7}é\t");
         assert_eq!(visible("a\rb\u{1b}[2J"), "a\\u{d}b\\u{1b}[2J");
+    }
+
+    #[test]
+    fn what_shows_nothing_is_told_by_its_number() {
+        for (blank, what) in [
+            (" ", "spaces"),
+            ("\n", "line ends"),
+            ("\u{a0}", "blank or invisible characters"),
+            ("\u{2800}", "blank or invisible characters"),
+            ("\u{200b}", "blank or invisible characters"),
+            ("\r", "blank or invisible characters"),
+        ] {
+            let hidden = format!("a{}b c", blank.repeat(10_000));
+            assert_eq!(squeezed(&hidden), format!("a [10000 {what}] b c"));
+        }
+        assert_eq!(squeezed(&"\u{3000} ".repeat(99)), " [198 blank or invisible characters] ");
+        let plain = " ".repeat(BLANKS) + "fn a() {\n\n\n        b\u{200b}\n}\n";
+        assert_eq!(squeezed(&plain), plain, "what people write is left as it is");
     }
 
     #[test]

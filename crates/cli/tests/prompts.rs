@@ -169,3 +169,39 @@ fn a_run_whose_readers_have_gone_away_completes() {
     let shown = world.json(&["show", &world.run_id()]);
     assert_eq!(shown["status"], "completed", "{shown}");
 }
+
+#[test]
+fn sec_03_no_argument_hides_what_comes_after_it_in_the_view_of_a_request() {
+    let world = World::new();
+    let tables = "[tools.pay]\ndescription = \"Pay.\"\ncommand = [\"sh\", \"-c\", \"echo paid >> paid\"]\nclass = \"unsafe\"\n\
+        input = { type = \"object\", additionalProperties = true }\n";
+    let after = |filler: &str| format!("to ada{}SEEN at the end", filler.repeat(10_000));
+    let call = json!({ "name": "pay", "arguments": {
+        "a": after(" "), "b": after("\n"), "c": after("\u{200b}"), "d": after("\u{a0}\u{3000}"), "e": after("\u{2800}"),
+        "f": after("x"), "g": after(".\n"), "h": after("\u{202e}"), "i": { "deep": [after(" ")] },
+        "j\u{1b}[2J\n  none": after("\t"), format!("k{}", " ".repeat(10_000)): "SEEN at the end", "z": "SEEN at the end",
+    } });
+    let agent = world.agent(tables, &json!([{ "calls": [call] }]));
+    let mut person = AtTerminal::start(&world, &["run", agent.to_str().expect("a path")]);
+    person.shows("approve? ");
+    let prompt = person.shown();
+    person.running.tell_to_stop();
+    person.ends(Duration::from_secs(5), 130);
+    let shown = world.lodestep(&["show", &world.run_id()]).exits(0).out;
+    for (view, text) in [("the prompt", prompt.replace('\r', "")), ("show", shown)] {
+        let from = text.find(": pay (action 1, unsafe)").unwrap_or_else(|| panic!("{view}: {text}"));
+        let request = &text[from..];
+        let request = &request[..request.find("  asked ").unwrap_or_else(|| panic!("{view}: {request}"))];
+        assert_eq!(request.matches("SEEN at the end").count(), 12, "{view}: {request}");
+        for name in ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j\\u{1b}[2J   none", "k [10000 spaces] ", "z"] {
+            let begins = |line: &str| line.trim_start().starts_with(&format!("{name}:"));
+            assert!(request.lines().any(begins), "{view}, {name}: {request}");
+        }
+        assert!(request.contains("  a: to ada [10000 spaces] SEEN at the end\n"), "{view}: {request}");
+        let blank = |line: &str| line.split(|c: char| !c.is_whitespace()).map(str::len).max().unwrap_or(0);
+        assert!(request.lines().all(|line| blank(line) < 80), "{view}: {request}");
+        assert!(request.len() < 30_000, "{view}: {} bytes", request.len());
+    }
+    let todo = world.lodestep(&["todo"]).exits(0).out;
+    assert!(todo.contains("a=to ada [10000 spaces] SEEN"), "{todo}");
+}

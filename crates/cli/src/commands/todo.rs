@@ -16,7 +16,7 @@ use crate::app::App;
 use crate::commands::show::needs_guidance;
 use crate::people::{self, About};
 use crate::select::{MOST, Selection, Sieve};
-use crate::text::{line, short_id, visible};
+use crate::text::{line, short_id, squeezed, visible};
 
 /// Something that a person has to say.
 pub struct Item {
@@ -196,14 +196,15 @@ impl<'a> Asking<'a> {
 pub fn call(opened: &Opened, action: &Action) -> String {
     let arguments = opened.json(&action.arguments);
     if let Some(question) = arguments.get("question").and_then(Value::as_str) {
-        return line(question, 80);
+        return line(&squeezed(question), 80);
     }
     let short = |value: &Value| match value.get("artifact").and_then(Value::as_str) {
         Some(name) => name.to_owned(),
         None => value.as_str().map_or_else(|| value.to_string(), str::to_owned),
     };
     let arguments = arguments.as_object().into_iter().flatten();
-    let arguments: Vec<String> = arguments.map(|(name, value)| format!("{name}={}", line(&short(value), 30))).collect();
+    let arguments: Vec<String> =
+        arguments.map(|(name, value)| format!("{}={}", squeezed(name), line(&squeezed(&short(value)), 30))).collect();
     line(&format!("{} {}", action.tool, arguments.join(" ")), 80).trim_end().to_owned()
 }
 
