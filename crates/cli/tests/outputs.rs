@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use support::*;
 
@@ -56,4 +58,50 @@ fn tol_13_many_large_outputs_leave_the_checkpoint_small() {
     let rows = sum("SELECT max(length(envelope) + length(vals)) FROM journal");
     assert!(rows < 64 * 1024, "a transition of {rows} bytes");
     world.lodestep(&["verify"]).exits(0);
+}
+
+/// The most memory that a process has had, in bytes.
+#[cfg(target_os = "linux")]
+fn peak_bytes(process: &Running) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.child.id())).expect("it lives");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn tol_13_a_stream_of_200_mb_is_cut_at_the_source_and_memory_stays_bounded() {
+    const KEPT: usize = 64 << 20;
+    let world = World::new();
+    let text = "all work and no play, and a ☃\n";
+    let tables = format!(
+        "[tools.print]\ndescription = \"Print.\"\ncommand = [\"sh\", \"-c\", \"yes '{}' | head -c 200000000; echo x >> ended\"]\n\
+         input = {{ type = \"object\" }}\nclass = \"read\"\n",
+        text.trim_end()
+    );
+    let tables = format!("{tables}[[policy]]\ntools = [\"print\"]\ndecide = \"ask\"\n");
+    let question = json!({ "calls": [{ "name": "ask", "arguments": { "question": "sure?" } }] });
+    let agent = world.agent(&tables, &json!([{ "calls": [{ "name": "print" }] }, question]));
+    world.lodestep(&["run", agent.to_str().expect("a path")]).exits(3);
+    let (id, request) = (world.run_id(), world.requests());
+    let mut worker = world.start(&["worker"]);
+    eventually("the worker is there", Duration::from_secs(20), || peak_bytes(&worker) > 0);
+    world.lodestep(&["approve", &request[0]]).exits(0);
+    eventually("it went on", Duration::from_secs(60), || {
+        world.json(&["show", &id])["requests"][0]["kind"] == "question"
+    });
+    let peak = peak_bytes(&worker);
+    // A few copies of what is kept, and nothing that grows with what is not.
+    assert!(peak > KEPT as u64, "{peak} bytes: it was measured too early");
+    assert!(peak < 6 * KEPT as u64, "{peak} bytes of memory");
+    assert_eq!(worker.terminate(), Some(130));
+    assert_eq!(world.read("ended"), "x\n", "the tool printed all of it, and was not held up");
+
+    let note = "\n[truncated at the source: 200000000 bytes were written]";
+    let kept = artifact(&world, &id, "output-1.txt");
+    let whole = text.as_bytes().iter().copied().cycle().take(KEPT).collect::<Vec<u8>>();
+    assert!(kept == [&whole, note.as_bytes()].concat(), "{} bytes are kept", kept.len());
+    let told = world.json(&["context", &id])["request"]["messages"][2]["results"][0]["text"].to_string();
+    let wanted = "[… truncated at the source: 200000000 bytes were written; what was kept is artifact output-1.txt";
+    assert!(told.contains(wanted), "…{}", &told[told.len().saturating_sub(300)..]);
 }

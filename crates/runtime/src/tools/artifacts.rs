@@ -54,7 +54,8 @@ impl<'a> Long<'a> {
             return Ok(self.cut("the rest is not kept"));
         }
         let artifact = keep(store, run, &self.name, self.sight.text.clone()).await?;
-        let cut = self.cut(&format!("the whole is artifact {}: open or search it", self.name));
+        let kept = if self.sight.cut_from_bytes.is_some() { "what was kept" } else { "the whole" };
+        let cut = self.cut(&format!("{kept} is artifact {}: open or search it", self.name));
         Ok(Sight { artifact: Some(artifact), ..cut })
     }
 
@@ -62,8 +63,13 @@ impl<'a> Long<'a> {
     pub(crate) fn cut(&self, rest: &str) -> Sight {
         let bytes = &self.sight.text;
         let (preview, flag) = preview(&bytes[..PREVIEW_BYTES]);
-        let text = format!("{preview}\n[… {} bytes in all; {rest}{flag} …]", bytes.len());
-        Sight { text: text.into_bytes(), artifact: None, ..self.sight.clone() }
+        let all = match self.sight.cut_from_bytes {
+            Some(said) => format!("truncated at the source: {said} bytes were written"),
+            None => format!("{} bytes in all", bytes.len()),
+        };
+        let text = format!("{preview}\n[… {all}; {rest}{flag} …]").into_bytes();
+        let Sight { seen, retry_after_ms, cut_from_bytes, .. } = *self.sight;
+        Sight { seen, text, artifact: None, retry_after_ms, cut_from_bytes }
     }
 }
 

@@ -116,7 +116,7 @@ fn sight_of(output: Output, timeout: Duration) -> Sight {
             if let Some(length) = output.stdout_truncated {
                 text.extend(format!("\n[truncated at the source: {length} bytes were written]").into_bytes());
             }
-            Sight::new(Seen::Done, text)
+            Sight { cut_from_bytes: output.stdout_truncated, ..Sight::new(Seen::Done, text) }
         }
         Ended::Exited(_) => Sight::new(Seen::Refused, failure(&output)),
         Ended::Signalled(_) | Ended::Stopped | Ended::HolderLost(_) => Sight::new(Seen::Interrupted, failure(&output)),

@@ -37,12 +37,14 @@ pub struct Sight {
     pub artifact: Option<NewArtifact>,
     /// How long the receiver asked to be left alone, in milliseconds.
     pub retry_after_ms: Option<u64>,
+    /// How many bytes were said, when only the first of them were taken.
+    pub cut_from_bytes: Option<u64>,
 }
 
 impl Sight {
     /// Something was seen, and this was said.
     pub fn new(seen: Seen, text: impl Into<Vec<u8>>) -> Self {
-        Self { seen, text: text.into(), artifact: None, retry_after_ms: None }
+        Self { seen, text: text.into(), artifact: None, retry_after_ms: None, cut_from_bytes: None }
     }
 }
 

@@ -51,7 +51,7 @@ impl Done {
     pub fn settle(&self, draft: &mut Draft) -> Result<()> {
         match self {
             Self::Attempt { ordinal, attempt, sight, .. } => {
-                let Sight { seen, text, artifact, retry_after_ms } = sight.clone();
+                let Sight { seen, text, artifact, retry_after_ms, .. } = sight.clone();
                 let (ordinal, attempt) = (*ordinal, *attempt);
                 settle(draft, Attempt { ordinal, attempt, seen, text, artifact, retry_after_ms })
             }
