@@ -125,3 +125,65 @@ fn tol_12_a_tool_that_ignores_the_stop_and_a_kill_leave_a_doubt_and_nothing_more
         world.lodestep(&["verify"]).exits(0);
     }
 }
+
+/// Checks that every call of a request's history has one result, right behind it, and every result its call; the tools
+/// called and what was said of each.
+fn paired(world: &World, run: &str) -> Vec<(String, String)> {
+    let asked = world.json(&["context", run]);
+    let messages = asked["request"]["messages"].as_array().unwrap_or_else(|| panic!("{asked}")).clone();
+    let list = |message: Option<&Value>, of: &str| {
+        message.and_then(|message| message[of].as_array()).cloned().unwrap_or_default()
+    };
+    let mut all = Vec::new();
+    for (at, message) in messages.iter().enumerate() {
+        let (calls, results) = (list(Some(message), "calls"), list(messages.get(at + 1), "results"));
+        let known = |of: &[Value]| of.iter().map(|one| (one["id"].clone(), one["name"].clone())).collect::<Vec<_>>();
+        assert_eq!(known(&calls), known(&results), "{messages:?}");
+        let text = |value: &Value| value.as_str().expect("a text").to_owned();
+        all.extend(results.iter().map(|result| (text(&result["name"]), text(&result["text"]))));
+    }
+    assert!(list(messages.first(), "results").is_empty(), "{messages:?}");
+    all
+}
+
+#[test]
+fn tol_12_a_fork_of_a_cancelled_run_has_a_result_for_every_call() {
+    // Cancelled while one action is under way and another waits for its approval: the one is done, or in doubt.
+    for is_known in [true, false] {
+        let world = World::new();
+        let agent = paying_agent(&world);
+        let mut running = world.start(&["run", &agent]);
+        has(&world, "begun");
+        let run = world.run_id();
+        let (mut cancel, mut said) =
+            Running::heard(world.command(&["cancel", &run]).stdout(std::process::Stdio::null()));
+        said.until(ACCEPTED);
+        if is_known {
+            ["pay", "end"].into_iter().for_each(|gate| drop(world.write(gate, "")));
+            assert_eq!(running.ended(), Some(4));
+        } else {
+            running.kill();
+        }
+        eventually("the cancel is through", Duration::from_secs(60), || cancel.has_ended());
+        let state = if is_known { "done" } else { "in doubt" };
+        assert!(effects(&world, &run).contains(&("pay".to_owned(), state.to_owned())), "{state}");
+
+        world.lodestep(&["fork", &run, "--id", "fork"]).exits(0);
+        // The next replies of the script: what the fork does with that history.
+        world.lodestep(&["resume", "fork"]).exits(0);
+        let history = paired(&world, "fork");
+        let said = |tool: &str| {
+            let of_it: Vec<&String> = history.iter().filter(|(name, _)| name == tool).map(|(_, text)| text).collect();
+            assert_eq!(of_it.len(), 1, "{state}: {history:?}");
+            of_it[0].clone()
+        };
+        if is_known {
+            assert_eq!(said("pay"), "paid\n");
+        } else {
+            assert!(said("pay").contains("only that run knows what came of it"), "{}", said("pay"));
+        }
+        assert!(said("other").starts_with("withdrawn: "), "{}", said("other"));
+        assert_eq!(said("more"), "done; it said nothing");
+        world.lodestep(&["verify"]).exits(0);
+    }
+}
