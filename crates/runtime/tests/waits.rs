@@ -14,6 +14,8 @@ use lodestep::core::event::StopReason;
 use lodestep::core::quota::Quota;
 use lodestep::core::rules::inbox::{Verdict, Word};
 use lodestep::core::rules::standing::{Status, standing};
+use lodestep::core::{Checkpoint, RunKey};
+use lodestep::fork::Fork;
 use lodestep::model::ScriptModel;
 use lodestep::observe::Silent;
 use lodestep::store::{Clock, MemoryStore, SettableClock, SqliteStore};
@@ -207,6 +209,70 @@ async fn bud_01_no_restart_handover_or_wait_resets_what_was_spent() {
     let goes_on = settle(&runtime, &run).await;
     assert_eq!((goes_on.quota.used.model_calls, goes_on.quota.limits.model_calls), (11, Some(11)));
     assert_eq!(ledger.counts()["pay"], 10);
+}
+
+/// Starts a program for every call and approves what a run asks for, until its quota stops it.
+async fn spend_all(open: &impl Fn() -> Runtime, clock: &SettableClock, run: &RunKey) -> Checkpoint {
+    loop {
+        let before = settle(&open(), run).await;
+        clock.advance_ms(86_400_000);
+        let runtime = open();
+        let after = settle(&runtime, run).await;
+        assert_eq!((after.quota.used, after.quota.limits), (before.quota.used, before.quota.limits), "a restart");
+        if let Phase::Stopped { reason, .. } = after.phase {
+            assert_eq!(reason, StopReason::Quota);
+            return after;
+        }
+        approve(&runtime, run).await;
+    }
+}
+
+/// Approves what a run asks for.
+async fn approve(runtime: &Runtime, run: &RunKey) {
+    let asked = runtime.store().open_requests("default", 9).await.expect("listed");
+    let request = asked.iter().find(|request| *request.run.key == *run).expect("it asks").name;
+    // Every program of these tests counts its own ids from one.
+    let said = runtime.send_as(run, &request.to_hex(), "ada", Word::Approve { request }).await;
+    assert_eq!(said.expect("sent"), Verdict::Accepted);
+}
+
+#[tokio::test]
+async fn bud_01_a_fork_spends_what_its_original_has_left_whatever_is_restarted() {
+    let (folder, clock, ledger) = (tempfile::tempdir().expect("a folder"), still_clock(), Ledger::default());
+    let path = folder.path().join("store.db");
+    let replies: Vec<_> = (0..20).map(|n| says(&[("pay", json!({ "n": n }))])).collect();
+    let open = || opened(&path, &clock, &ledger, script(json!(replies)));
+    let mut definition = agent(vec![tool("pay", Class::Unsafe)], &["pay"]);
+    definition.quota = QuotaLimits { model_calls: Some(10), tool_calls: Some(20), ..QuotaLimits::default() };
+    let origin = start(&open(), definition).await;
+    for call in 1..=4 {
+        let runtime = open();
+        assert_eq!(settle(&runtime, &origin).await.quota.used.model_calls, call);
+        approve(&runtime, &origin).await;
+    }
+    let fork = async |of: &RunKey, id: &str| {
+        let runtime = open();
+        settle(&runtime, of).await;
+        let origin = runtime.find(of.run.as_str()).await.expect("found");
+        let id = Some(lodestep::core::RunId::parse(id).expect("sound"));
+        let grant = QuotaLimits::default();
+        let fork = Fork { origin, at: None, id, inputs: None, grant, by: "ada".to_owned() };
+        runtime.fork(fork).await.expect("forked")
+    };
+    // Of 10 calls 5 are used: half of the rest is the fork's from now on, and no longer the origin's.
+    let branch = fork(&origin, "branch").await;
+    let calls = |state: &Checkpoint| (state.quota.used.model_calls, state.quota.limits.model_calls);
+    assert_eq!(calls(&branch.state), (0, Some(2)));
+    let branch_end = spend_all(&open, &clock, &branch.run.key).await;
+    let origin_end = spend_all(&open, &clock, &origin).await;
+    assert_eq!((calls(&branch_end), calls(&origin_end)), ((2, Some(2)), (8, Some(8))));
+    // Of nothing, nothing is left for another one.
+    for (of, id) in [(&*branch.run.key, "twig"), (&*origin, "other")] {
+        let late = fork(of, id).await;
+        assert_eq!(calls(&spend_all(&open, &clock, &late.run.key).await), (0, Some(0)), "{id}");
+    }
+    let sum = calls(&branch_end).0 + calls(&origin_end).0;
+    assert_eq!(sum, 10, "together they had what the first was given");
 }
 
 #[tokio::test]
