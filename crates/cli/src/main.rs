@@ -47,6 +47,7 @@ fn main() -> ExitCode {
         return code;
     }
     lodestep::process::guard_memory();
+    lodestep::secrets::scrub_panics();
     let cli = Cli::parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().worker_threads(2).build() {
         Ok(runtime) => runtime,

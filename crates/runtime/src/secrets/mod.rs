@@ -3,9 +3,10 @@
 //! - [`environment`]: what the environment of tools holds. `whence`: files and commands that give values.
 //! - [`scrub`]: values taken out of outputs before they are digested.
 //! - `spellings`: the ways in which a value may be written there.
-//! - `reply`: the same for a model's reply.
+//! - `reply`: the same for a model's reply. `panics`: the same for what a panic prints.
 
 pub mod environment;
+mod panics;
 mod reply;
 pub mod scrub;
 mod spellings;
@@ -18,6 +19,7 @@ use lodestep_core::Definition;
 use lodestep_core::reference::{Piece, pieces};
 
 pub use environment::Environment;
+pub use panics::scrub_panics;
 pub(crate) use reply::scrub_reply;
 pub use scrub::{Removed, Scrubber};
 pub use whence::Whence;
@@ -54,7 +56,9 @@ impl Secrets {
         }
         now.values.extend(self.values.iter().cloned());
         now.scrubber = now.scrubber_of_values();
-        Arc::new(now)
+        let now = Arc::new(now);
+        panics::know(&now);
+        now
     }
 
     fn read(definition: &Definition, environment: &Environment) -> Self {
