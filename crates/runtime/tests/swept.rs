@@ -2,7 +2,7 @@
 
 mod support;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -27,10 +27,13 @@ struct Sweeping {
 
 impl Clock for Sweeping {
     fn wall(&self) -> Timestamp {
-        let folders: Vec<_> = std::fs::read_dir(&self.values).into_iter().flatten().flatten().collect();
-        let sweeps = |left: u32| left.checked_sub(u32::from(!folders.is_empty()));
-        if !folders.is_empty() && self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, sweeps).is_ok() {
-            folders.iter().for_each(|folder| std::fs::remove_dir_all(folder.path()).expect("swept"));
+        // Whole values alone: a draft that is being written beside one is no sweep's to take.
+        let below = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        let is_whole = |path: &PathBuf| path.file_name().is_some_and(|name| name.len() == 64);
+        let values: Vec<_> = below(&self.values).flat_map(|folder| below(&folder)).filter(is_whole).collect();
+        let sweeps = |left: u32| left.checked_sub(u32::from(!values.is_empty()));
+        if !values.is_empty() && self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, sweeps).is_ok() {
+            values.iter().for_each(|value| std::fs::remove_file(value).expect("swept"));
         }
         self.time.wall()
     }
