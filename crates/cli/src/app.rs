@@ -12,6 +12,7 @@ use lodestep::store::{RunRow, STORE_FOLDER, SqliteStore, SystemClock};
 use serde_json::{Value, json};
 
 use crate::args::Cli;
+use crate::bulk::DECLINED;
 use crate::text::{quoted, short_id};
 use crate::wiring;
 
@@ -35,7 +36,7 @@ impl App {
     pub fn new(cli: &Cli) -> Self {
         let program = std::env::args().next().unwrap_or_else(|| "lodestep".to_owned());
         let (store, by) = (cli.store.clone(), cli.by.clone());
-        Self { store, json: cli.json, by, cage: cli.cage, program, run: Mutex::default() }
+        Self { store, json: cli.json, by, cage: cli.cage.unwrap_or(Demand::BestEffort), program, run: Mutex::default() }
     }
 
     /// Who says it: as given, else the machine's user.
@@ -181,6 +182,8 @@ impl App {
     pub fn report(&self, error: &Error) -> u8 {
         if self.json {
             self.print(&format!("{}\n", json!({"error": self.as_json(error)})));
+        } else if error.code() == DECLINED {
+            lodestep::note!("{}", error.what());
         } else {
             lodestep::note!("error: {} [{}]", error.what(), error.code());
             let next = self.pasted(error.next());

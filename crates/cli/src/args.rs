@@ -1,8 +1,10 @@
 //! What can be typed.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use lodestep::process::Demand;
 
 use crate::bulk::Bulk;
@@ -15,19 +17,45 @@ use crate::select::Selection;
 #[command(name = "lodestep", version, about, max_term_width = 100)]
 pub struct Cli {
     /// The store's file. Without it LODESTEP_STORE, else .lodestep/lodestep.db in the nearest folder upwards, else here.
-    #[arg(long, global = true, env = "LODESTEP_STORE", hide_env_values = true, value_name = "PATH")]
+    #[arg(long, global = true, value_name = "PATH", help_heading = COMMON)]
     pub store: Option<PathBuf>,
     /// Print JSON on stdout.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = COMMON)]
     pub json: bool,
-    /// Who says it, for approvals and other words to a run.
-    #[arg(long, global = true, env = "LODESTEP_USER", value_name = "NAME")]
+    /// Who says it, for approvals and other words to a run. Without it LODESTEP_USER, else the user of the machine.
+    #[arg(long, global = true, value_name = "NAME", help_heading = COMMON)]
     pub by: Option<String>,
-    /// Whether tools start on a machine that can't keep them from the store's files: best-effort or required.
-    #[arg(long, global = true, env = "LODESTEP_CAGE", value_name = "DEMAND", default_value = "best-effort", value_parser = demand)]
-    pub cage: Demand,
+    /// Whether tools start on a machine that can't keep them from the store's files: best-effort or required. Without
+    /// it LODESTEP_CAGE, else best-effort.
+    #[arg(long, global = true, value_name = "DEMAND", value_parser = demand, help_heading = COMMON)]
+    pub cage: Option<Demand>,
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// The heading of the options that every command takes.
+const COMMON: &str = "Common options";
+
+impl Cli {
+    /// What was typed, and of the common options what the environment says where nothing was typed. The parser itself would
+    /// show an option that the environment gives as one that has to be typed.
+    pub fn typed() -> Self {
+        Self::with(Self::parse(), |name| std::env::var_os(name).filter(|value| !value.is_empty()))
+            .unwrap_or_else(|error| error.exit())
+    }
+
+    fn with(mut cli: Self, variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, clap::Error> {
+        cli.store = cli.store.or_else(|| variable("LODESTEP_STORE").map(PathBuf::from));
+        cli.by = cli.by.or_else(|| variable("LODESTEP_USER").map(|by| by.to_string_lossy().into_owned()));
+        if let (None, Some(text)) = (cli.cage, variable("LODESTEP_CAGE")) {
+            let cage = demand(&text.to_string_lossy()).map_err(|why| {
+                let what = format!("LODESTEP_CAGE is `{}`: {why}\n", text.to_string_lossy().escape_debug());
+                Self::command().error(ErrorKind::InvalidValue, what)
+            })?;
+            cli.cage = Some(cage);
+        }
+        Ok(cli)
+    }
 }
 
 fn demand(text: &str) -> Result<Demand, String> {
@@ -53,17 +81,24 @@ pub enum Command {
     },
     /// Run an agent from a file; an unfinished run of it goes on.
     ///
-    /// Exits 0 completed, 1 failed, 3 waiting, 4 cancelled, 5 in doubt, 6 stopped, 2 for an error in the file.
+    /// Exits with 0 completed, 1 failed or refused, 2 an error in the file or in what was typed, 3 waiting for a person
+    /// or a time, 4 cancelled, 5 in doubt or quarantined, 6 stopped, 7 for the store, 130 handed over after Ctrl-C or
+    /// SIGTERM.
     #[command(
         after_help = "Example: lodestep run agent.toml -i topic=\"why async Rust needs Pin\"\n         lodestep run agent.toml --dry-run"
     )]
     Run(RunArgs),
     /// Let a run go on: the only unfinished one, or one by its id. With filters: tell stopped runs to go on.
-    #[command(after_help = "Example: lodestep resume 7k2m")]
+    ///
+    /// Exits as `run` does. With filters the runs are told and the work is left to whichever worker is there; --all does
+    /// the work itself, on all of them at once.
+    #[command(
+        after_help = "Example: lodestep resume 7k2m\n         lodestep resume --all\n         lodestep resume --agent digest"
+    )]
     Resume {
         /// The end of the run's id.
         run: Option<String>,
-        /// Every unfinished run.
+        /// Work on every unfinished run, up to 256 at once. Then each is shown, and asked about at this terminal.
         #[arg(long, conflicts_with = "run")]
         all: bool,
         #[command(flatten)]
@@ -76,6 +111,9 @@ pub enum Command {
         crash_at: Option<String>,
     },
     /// Advance everything that is due, until Ctrl-C.
+    ///
+    /// Exits with 0 when nothing is due any more, which takes --until-idle, 1 refused, 2 for what was typed, 7 for the
+    /// store, 130 handed over after Ctrl-C or SIGTERM. How the runs end is no matter of it: `ls` shows them.
     #[command(after_help = "Example: lodestep worker --until-idle")]
     Worker {
         /// Leave when nothing is due now.
@@ -236,8 +274,14 @@ pub enum Command {
         /// The answer; an empty one counts.
         text: String,
     },
-    /// Say what became of an action in doubt.
-    #[command(after_help = "Example: lodestep resolve 7k2m 14 --happened")]
+    /// Say what became of an action in doubt, or of those that filters choose.
+    ///
+    /// With filters and without RUN it shows the actions in doubt that they choose, also those of runs that are over, and
+    /// asks; --tool takes those of one tool. A run that is cancelled stays so.
+    #[command(
+        override_usage = "lodestep resolve [OPTIONS] <RUN> [ACTION]\n       lodestep resolve [OPTIONS] --tool <TOOL>|--agent <AGENT>|…",
+        after_help = "Example: lodestep resolve 7k2m 14 --happened\n         lodestep resolve --tool charge --did-not-happen"
+    )]
     Resolve(ResolveArgs),
     /// List a run's effects: keys, attempts, what is known.
     #[command(after_help = "Example: lodestep effects 7k2m")]
@@ -349,18 +393,25 @@ pub enum QuotaCommand {
         /// The end of the run's id.
         run: String,
     },
-    /// Raise a limit; `resume` lets a run go on that had stopped for it.
-    #[command(after_help = "Example: lodestep quota add 7k2m usd 2.50 --id ticket-4711")]
+    /// Raise a limit; `resume` lets a run go on that had stopped for it. With filters: of the runs that they choose.
+    #[command(
+        override_usage = "lodestep quota add [OPTIONS] <RUN> <QUOTA> <AMOUNT>\n       lodestep quota add [OPTIONS] <QUOTA> <AMOUNT> --agent <AGENT>|--label <NAME=VALUE>|…",
+        after_help = "Example: lodestep quota add 7k2m usd 2.50 --id ticket-4711\n         lodestep quota add model_calls 5 --agent digest"
+    )]
     Add {
-        /// The end of the run's id.
+        /// The end of the run's id; left out with filters.
         run: String,
         /// total_tokens, input_tokens, output_tokens, usd, model_calls, tool_calls, active_time or deadline.
+        #[arg(allow_negative_numbers = true)]
         quota: String,
         /// A number, an amount of usd such as 2.50, or a time such as 90m or 2d.
-        amount: String,
-        /// Counts once under this id, however often it is sent.
+        #[arg(allow_negative_numbers = true)]
+        amount: Option<String>,
+        /// Counts once under this id, however often it is sent to a run.
         #[arg(long, value_name = "ID")]
         id: Option<String>,
+        #[command(flatten)]
+        bulk: Bulk,
     },
 }
 
@@ -488,10 +539,12 @@ pub struct GcArgs {
 #[command(group = clap::ArgGroup::new("became").required(true).args(["happened", "retry", "did_not_happen", "abandon"]))]
 pub struct ResolveArgs {
     /// The end of the run's id.
-    #[arg(requires = "action")]
     pub run: Option<String>,
-    /// The action's number.
-    pub action: Option<u32>,
+    /// The action's number; not needed where only one is in doubt.
+    pub action: Option<String>,
+    /// What else was typed: one command settles one action, or those that filters choose.
+    #[arg(hide = true)]
+    pub more: Vec<String>,
     /// It happened; this is its result.
     #[arg(long, value_name = "RESULT", num_args = 0..=1, default_missing_value = "")]
     pub happened: Option<String>,

@@ -32,8 +32,6 @@ mod wiring;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
 use crate::app::App;
 use crate::args::Cli;
 
@@ -48,7 +46,7 @@ fn main() -> ExitCode {
     }
     lodestep::process::guard_memory();
     lodestep::secrets::scrub_panics();
-    let cli = Cli::parse();
+    let cli = Cli::typed();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().worker_threads(2).build() {
         Ok(runtime) => runtime,
         Err(error) => {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use lodestep::core::checkpoint::{ActionState, Phase};
 use lodestep::core::definition;
-use lodestep::core::event::Gate;
+use lodestep::core::event::{Gate, StopReason};
 use lodestep::core::rules::remind::Reminder;
 use lodestep::core::rules::standing::standing;
 use lodestep::core::{self, Checkpoint, Definition, Event, RunKey};
@@ -275,8 +275,12 @@ impl Told {
         }
         match &after.phase {
             Phase::Stopped { reason, .. } => {
-                let (kind, word) =
-                    if reason.is_quarantine() { ("quarantined", "release") } else { ("stopped", "resume") };
+                let (kind, word) = match reason {
+                    reason if reason.is_quarantine() => ("quarantined", "release"),
+                    // It says which quota has no room, and how to raise it.
+                    StopReason::Quota => ("stopped", "quota show"),
+                    _ => ("stopped", "resume"),
+                };
                 let need = json!({"kind": kind, "reason": reason, "command": say(format!("{word} {id}"))});
                 needs.insert(kind.to_owned(), need);
             }

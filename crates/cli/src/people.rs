@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use lodestep::core::checkpoint::{Action, ActionState, Closing, Phase};
+use lodestep::core::checkpoint::{Action, ActionState, ClosedRequest, Closing, Phase, Settled};
 use lodestep::core::definition::OnExpiry;
-use lodestep::core::event::{Gate, Request};
+use lodestep::core::event::{DeniedBy, Gate, Request, StopReason};
+use lodestep::core::quota::Quota;
 use lodestep::core::rules::inbox::Word;
 use lodestep::core::{Digest, Error, Ordinal, Result};
 use lodestep::inspect::Opened;
@@ -169,12 +170,29 @@ pub fn short_names(requests: &[RequestRow]) -> BTreeMap<Digest, String> {
     ends.collect()
 }
 
-/// What was said when a run stopped; empty when it has not.
+/// What was said when a run stopped, or that its quota has room again; empty when it has not stopped.
 pub fn stopped_because(opened: &Opened) -> String {
     match &opened.checkpoint.phase {
+        Phase::Stopped { reason: StopReason::Quota, text, .. } if out_of(opened).is_none() => {
+            let quota = Quota::without_room(&opened.text(text));
+            quota.map_or_else(|| opened.text(text), |quota| format!("the quota {} has room again", quota.as_str()))
+        }
         Phase::Stopped { text, .. } => opened.text(text),
         _ => String::new(),
     }
+}
+
+/// The quota that has no room left in a run that stopped for it, with the words that no worker has read.
+///
+/// Of tokens, money and time something may be left that is too little: a top-up that no worker has read counts as room.
+pub fn out_of(opened: &Opened) -> Option<Quota> {
+    let Phase::Stopped { reason: StopReason::Quota, text, .. } = &opened.ahead.phase else { return None };
+    let quota = Quota::without_room(&opened.text(text))?;
+    let left = opened.ahead.remaining().into_iter().find(|row| row.quota == quota)?.left;
+    let raised =
+        opened.unread.iter().any(|(_, message)| matches!(message.word, Word::TopUp { quota: of, .. } if of == quota));
+    let counted = matches!(quota, Quota::ModelCalls | Quota::ToolCalls);
+    (left == 0 || !(counted || raised)).then_some(quota)
 }
 
 /// What a word can be about.
@@ -229,12 +247,38 @@ pub fn answered(opened: &Opened, request: &Digest) -> Option<String> {
     Some(closed.by.as_ref().map_or(how.to_owned(), |by| format!("{how} by {}", line(by, 64))))
 }
 
+/// As [`answered`], with the reason that a person gave for a no.
+pub fn answered_why(opened: &Opened, request: &Digest) -> Option<String> {
+    let said = opened.unread.iter().rev().find_map(|(_, message)| match &message.word {
+        Word::Deny { request: denied, reason } if denied == request && !reason.is_empty() => Some(reason),
+        _ => None,
+    });
+    let why = said.map(|reason| format!(": {}", line(reason, 200))).unwrap_or_default();
+    answered(opened, request).map(|how| if how.starts_with("denied") { format!("{how}{why}") } else { how })
+}
+
+/// How an action that was denied was: `denied by ada: too much`.
+pub fn denied(opened: &Opened, settled: &Settled, why: DeniedBy) -> String {
+    match why {
+        DeniedBy::Person => {}
+        DeniedBy::Expiry => return "denied: nobody answered in time".to_owned(),
+        DeniedBy::Edit => return "denied: another action took its place".to_owned(),
+    }
+    let of_it = |closed: &&ClosedRequest| closed.ordinal == settled.ordinal && closed.how == Closing::Denied;
+    let closed = opened.checkpoint.closed_requests.iter().rev().find(of_it);
+    let by = closed.and_then(|closed| closed.by.as_deref()).unwrap_or("a person");
+    // The model is told `denied: REASON`.
+    let told = opened.text(&settled.result);
+    let reason = told.strip_prefix("denied: ").map(|reason| format!(": {}", line(reason, 200))).unwrap_or_default();
+    format!("denied by {}{reason}", line(by, 64))
+}
+
 /// How to answer the open requests of a run from anywhere; of those that are answered and not read yet, what was said.
 pub fn hints(app: &App, opened: &Opened) -> String {
     open_requests(opened).into_iter().fold(String::new(), |mut text, (action, request, approval)| {
         text.push_str(&describe(app, opened, action, request, approval));
         let name = short(request);
-        if let Some(how) = answered(opened, &request.name) {
+        if let Some(how) = answered_why(opened, &request.name) {
             text.push_str(&format!("  {how}, goes on as soon as a worker is there\n"));
             return text;
         }
@@ -269,7 +313,7 @@ pub fn doubts(app: &App, opened: &Opened) -> String {
         text.push_str(&shown_arguments(app, opened, &opened.json(&action.arguments)));
         text.push_str(&seen);
         if is_settled_ahead(opened, action) {
-            text.push_str("  a person has said what became of it; goes on as soon as a worker is there\n");
+            text.push_str("  a person has said what became of it; it counts as soon as a worker is there\n");
             continue;
         }
         text.push_str("  if you know or find out whether it happened, say one of these:\n");
@@ -288,7 +332,7 @@ pub fn doubts(app: &App, opened: &Opened) -> String {
 }
 
 /// Was it said what became of an action in doubt, by a word that no worker has read yet?
-fn is_settled_ahead(opened: &Opened, action: &Action) -> bool {
+pub fn is_settled_ahead(opened: &Opened, action: &Action) -> bool {
     let ahead = opened.ahead.pending.get(&action.ordinal).map(|action| &action.state);
     !matches!(ahead, Some(ActionState::Doubt { .. } | ActionState::LookUp { .. }))
 }

@@ -77,6 +77,8 @@ impl Wanted {
 
     fn statuses(self) -> Vec<Status> {
         match self {
+            // What nobody knows stays open when the run is over.
+            Self::Status(Status::InDoubt) => std::iter::once(Status::InDoubt).chain(over()).collect(),
             Self::Status(status) => vec![status],
             Self::Running => unfinished(),
         }
@@ -87,6 +89,7 @@ impl Wanted {
             Self::Running => row.holder.is_some() && !row.status.is_terminal(),
             // A ready run that is worked on is running.
             Self::Status(Status::Ready) => row.status == Status::Ready && row.holder.is_none(),
+            Self::Status(Status::InDoubt) => row.has_doubt(),
             Self::Status(wanted) => row.status == wanted,
         }
     }
@@ -107,6 +110,27 @@ impl Selection {
     pub fn is_empty(&self) -> bool {
         let Self { status, tool, agent, labels, since } = self;
         status.is_empty() && tool.is_none() && agent.is_none() && labels.is_empty() && since.is_none()
+    }
+
+    /// That no run is of the agent that was named: a word that finds nothing may be misspelt.
+    ///
+    /// # Errors
+    ///
+    /// The store's errors.
+    pub async fn unknown_agent(&self, store: &dyn Store) -> Result<Option<Error>> {
+        let Some(agent) = &self.agent else { return Ok(None) };
+        let of_agent = Filter { agent: self.agent.clone(), limit: Some(1), ..Filter::default() };
+        if !store.list(DEFAULT_NAMESPACE, &of_agent).await?.is_empty() {
+            return Ok(None);
+        }
+        let newest = Filter { limit: Some(MOST), ..Filter::default() };
+        let rows = store.list(DEFAULT_NAMESPACE, &newest).await?;
+        let next = match lodestep::nearest(agent, rows.iter().map(|row| row.agent.as_str())) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`lodestep ls` shows the runs and their agents".to_owned(),
+        };
+        let what = format!("no run of this store is of an agent `{}`", agent.escape_debug());
+        Ok(Some(Error::new("run.no_such_agent", what, next)))
     }
 
     /// The filters at this moment.
@@ -152,7 +176,22 @@ impl Sieve {
 
     /// What the store's indexes serve of it, for these statuses.
     pub fn filter(&self, statuses: &[Status], limit: usize) -> Filter {
-        Filter { statuses: statuses.to_vec(), limit: Some(limit), ..self.filter.clone() }
+        Filter {
+            statuses: statuses.to_vec(),
+            limit: Some(limit),
+            in_doubt: self.takes_only_doubts(),
+            ..self.filter.clone()
+        }
+    }
+
+    /// What the store serves of it of the runs that are in doubt, also of those that are over.
+    pub fn doubts(&self, limit: usize) -> Filter {
+        let statuses = Wanted::Status(Status::InDoubt).statuses();
+        Filter { in_doubt: true, ..self.filter(&statuses, limit) }
+    }
+
+    fn takes_only_doubts(&self) -> bool {
+        !self.wanted.is_empty() && self.wanted.iter().all(|wanted| *wanted == Wanted::Status(Status::InDoubt))
     }
 
     /// The runs that it takes, newest first, at most so many; of these statuses when none was said.
@@ -161,10 +200,13 @@ impl Sieve {
     ///
     /// The store's errors.
     pub async fn runs(&self, store: &dyn Store, otherwise: &[Status], limit: usize) -> Result<Selected> {
-        // Which of the unfinished ones a worker holds is in no index.
-        let by_holder =
-            self.wanted.iter().any(|wanted| matches!(wanted, Wanted::Running | Wanted::Status(Status::Ready)));
-        let most = match (by_holder, &self.tool) {
+        // Which of the unfinished ones a worker holds is in no index, and which of those that are over is in doubt.
+        let looks = |wanted: &Wanted| match wanted {
+            Wanted::Running | Wanted::Status(Status::Ready) => true,
+            Wanted::Status(status) => *status == Status::InDoubt && !self.takes_only_doubts(),
+        };
+        let by_row = self.wanted.iter().any(looks);
+        let most = match (by_row, &self.tool) {
             (true, _) => limit.max(LOOKED_THROUGH),
             (false, Some(_)) => limit.max(MOST),
             (false, None) => limit,

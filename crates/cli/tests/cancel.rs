@@ -115,10 +115,31 @@ fn tol_12_a_tool_that_ignores_the_stop_and_a_kill_leave_a_doubt_and_nothing_more
         let all = effects(&world, &run);
         assert!(all.contains(&("pay".to_owned(), "in doubt".to_owned())), "killed: {killed}: {all:?}");
         assert_eq!((world.read("ledger").as_str(), world.read("more").as_str()), ("x\n", ""));
-        // Only what became of it may still be said, and that sends nothing.
+        // That it is over hides no doubt.
+        let listed = world.lodestep(&["ls"]).exits(0).out;
+        assert!(listed.starts_with("needs you (1)\n") && listed.contains("in doubt: action 1"), "{listed}");
+        assert!(!listed.contains("\nover ("), "{listed}");
+        assert_eq!(world.json(&["ls", "--status", "in-doubt"])[0]["run"], run.as_str());
+        let todo = world.lodestep(&["todo"]).exits(0).out;
+        assert!(todo.contains("--happened  (or --did-not-happen, or --abandon)"), "{todo}");
+        let resumed = world.lodestep(&["resume", &run]).exits(4);
+        assert!(resumed.out.contains("resolve") && resumed.out.contains("--did-not-happen"), "{resumed:?}");
+        assert!(!resumed.out.contains("--retry"), "{resumed:?}");
+        // Only what became of it may still be said, and that sends nothing. It is read at once.
         world.lodestep(&["resolve", &run, "1", "--retry"]).exits(1);
-        world.lodestep(&["resolve", &run, "1", "--happened"]).exits(0);
-        world.lodestep(&["worker", "--until-idle"]).exits(0);
+        let words: &[&str] = if killed {
+            &["resolve", &run, "--happened"]
+        } else {
+            &["resolve", "--tool", "pay", "--happened", "--yes"]
+        };
+        let said = world.lodestep(words).exits(0);
+        assert!(said.out.contains("is over and stays so") && !said.out.contains("goes on"), "{said:?}");
+        assert_eq!(world.json(&["show", &run])["unread"], 0);
+        let shown = world.lodestep(&["show", &run]).exits(0).out;
+        assert!(!shown.contains(" resume "), "{shown}");
+        assert_eq!(world.json(&["ls", "--status", "in-doubt"]), serde_json::json!([]));
+        assert_eq!(world.json(&["todo"]), serde_json::json!([]));
+        assert!(world.lodestep(&["ls"]).exits(0).out.starts_with("over (1)\n"));
         assert_eq!(effects(&world, &run)[0], ("pay".to_owned(), "done".to_owned()));
         assert_eq!(world.json(&["show", &run])["status"], "cancelled");
         assert_eq!((world.read("ledger").as_str(), world.read("more").as_str()), ("x\n", ""));

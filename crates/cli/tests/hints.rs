@@ -144,3 +144,125 @@ fn kills_are_counted_when_they_hit() {
     }
     assert!(said.out.contains(", 6 of 6 random kills"), "{said:?}");
 }
+
+#[test]
+fn of_several_doubts_one_is_named_and_another_run_is_no_action() {
+    let world = World::new();
+    let call = |number: u32| json!({ "name": "pay", "arguments": { "cents": number } });
+    let replies = json!([
+        { "calls": [call(1), call(2)] },
+        { "calls": [{ "name": "finish", "arguments": { "summary": "over" } }] },
+    ]);
+    let pay = PAY.replace("\"object\" }", "\"object\", properties = { cents = { type = \"integer\" } } }");
+    let agent = world.agent(&format!("{pay}[[policy]]\ntools = [\"pay\"]\ndecide = \"allow\"\n"), &replies);
+    let agent = agent.to_str().expect("a path");
+    // The intents of both are stored together.
+    assert_eq!(world.lodestep(&["run", agent, "--id", "x02", "--crash-at", "pay:applied"]).code, None);
+    world.lodestep(&["resume", "x02"]).exits(5);
+    for words in [&["resolve", "x02", "x03", "--happened"][..], &["resolve", "x02", "1", "x03", "--happened"]] {
+        let other = world.lodestep(words).exits(2);
+        assert!(other.err.contains("`x03` is no action's number") && other.err.contains("--tool TOOL"), "{other:?}");
+    }
+    let several = world.lodestep(&["resolve", "x02", "--happened"]).exits(2);
+    assert!(several.err.contains("usage.action") && several.err.contains("1 (pay), 2 (pay)"), "{several:?}");
+    world.lodestep(&["resolve", "x02", "1", "--happened"]).exits(0);
+    world.lodestep(&["resume", "x02"]).exits(5);
+    world.lodestep(&["resolve", "x02", "--happened"]).exits(0);
+    world.lodestep(&["resume", "x02"]).exits(0);
+    let none = world.lodestep(&["resolve", "x02", "--happened"]).exits(1);
+    assert!(none.err.contains("action.not_in_doubt"), "{none:?}");
+}
+
+#[test]
+fn a_run_that_is_out_of_a_quota_is_helped_by_a_top_up_and_not_by_a_resume() {
+    let world = World::new();
+    let agent = paying(&world, "[quota]\nmodel_calls = 1\n[[policy]]\ntools = [\"pay\"]\ndecide = \"allow\"\n");
+    let stopped = world.lodestep(&["run", &agent, "--id", "q01"]).exits(6);
+    let hint = "quota add q01 model_calls N";
+    let todo = || world.lodestep(&["todo"]).exits(0).out;
+    let show = || world.lodestep(&["show", "q01"]).exits(0).out;
+    for text in [&stopped.out, &todo(), &show(), &world.lodestep(&["quota", "show", "q01"]).exits(0).out] {
+        assert!(text.contains(hint) && !text.contains("resume q01"), "{text}");
+    }
+    world.lodestep(&["quota", "add", "q01", "model_calls", "5"]).exits(0);
+    for text in [todo(), show()] {
+        assert!(text.contains("resume q01") && !text.contains(hint), "{text}");
+        assert!(text.contains("the quota model_calls has room again") && !text.contains("has no room"), "{text}");
+    }
+    world.lodestep(&["resume", "q01"]).exits(0);
+}
+
+#[test]
+fn a_name_that_nothing_has_is_told_from_nothing_to_do() {
+    let world = World::new();
+    let agent = paying(&world, "");
+    world.lodestep(&["run", &agent, "--id", "d003"]).exits(3);
+    let typo = world.lodestep(&["todo", "--agent", "scritped"]).exits(1);
+    assert!(typo.err.contains("run.no_such_agent") && typo.err.contains("did you mean `scripted`?"), "{typo:?}");
+    let typo = world.lodestep(&["approve", "--agent", "scritped", "--yes"]).exits(2);
+    assert!(typo.err.contains("did you mean `scripted`?"), "{typo:?}");
+    assert_eq!(world.lodestep(&["todo", "--tool", "other"]).exits(0).out, "nothing waits for you\n");
+    let held = world.lodestep(&["hold", "tool:pya"]).exits(0);
+    assert!(held.err.contains("no run has a tool `pya`; did you mean `tool:pay`?"), "{held:?}");
+    for target in ["tool:pay", "tool:p*", "agent:scripted", "model:script"] {
+        let held = world.lodestep(&["hold", target]).exits(0);
+        assert!(held.err.is_empty(), "{held:?}");
+    }
+    let released = world.lodestep(&["release", "pay"]).exits(1);
+    assert!(released.err.contains("did you mean `tool:pay`"), "{released:?}");
+    // A run in the place of its request.
+    let name = world.requests().remove(0);
+    let open = world.lodestep(&["deny", "d003"]).exits(1);
+    assert!(open.err.contains(&format!("d003 is a run; it asks for: {}", &name[..4])), "{open:?}");
+    world.lodestep(&["deny", &name]).exits(0);
+    let decided = world.lodestep(&["deny", "d003"]).exits(1);
+    assert!(
+        decided.err.contains(&format!("its last request, {}, is decided: denied by ada", &name[..8])),
+        "{decided:?}"
+    );
+}
+
+#[test]
+fn a_usage_line_names_what_has_to_be_typed() {
+    let world = World::new();
+    let wrong = world.lodestep(&["pause"]).exits(2);
+    assert!(wrong.err.contains("Usage: lodestep pause ") && wrong.err.contains("<RUN>"), "{wrong:?}");
+    assert!(!wrong.err.contains("--by"), "LODESTEP_USER is set: {wrong:?}");
+    let agent = paying(&world, "[quota]\nmodel_calls = 9\n");
+    world.lodestep(&["run", &agent, "--id", "one"]).exits(3);
+    for words in [
+        &["quota", "add", "one", "model_calls", "-1"][..],
+        &["quota", "add", "model_calls", "-1", "--agent", "scripted"],
+    ] {
+        let wrong = world.lodestep(words).exits(2);
+        assert!(wrong.err.contains("an amount is a whole number above 0"), "{wrong:?}");
+    }
+    let cage = world.command(&["ls"]).env("LODESTEP_CAGE", "iron").output().expect("ran");
+    let cage = Said::of(cage).exits(2);
+    assert!(cage.err.contains("LODESTEP_CAGE is `iron`"), "{cage:?}");
+    let by = world.command(&["approve", &world.requests()[0]]).env("LODESTEP_USER", "grace").output().expect("ran");
+    Said::of(by).exits(0);
+    let shown = world.lodestep(&["show", "one"]).exits(0).out;
+    assert!(shown.contains("approved by grace"), "{shown}");
+}
+
+#[test]
+fn help_ends_with_what_every_command_takes() {
+    let world = World::new();
+    for words in [&["approve", "--help"][..], &["run", "--help"], &["resolve", "-h"], &["quota", "add", "--help"]] {
+        let help = world.lodestep(words).exits(0).out;
+        let (own, common) = help.split_once("Common options:\n").unwrap_or_else(|| panic!("{help}"));
+        for option in ["--store", "--json", "--by", "--cage"] {
+            assert!(!own.contains(&format!("{option} ")) && common.contains(option), "{words:?}: {option}: {help}");
+        }
+    }
+    let run = folded(&world.lodestep(&["run", "--help"]).exits(0).out);
+    for code in
+        ["0 completed", "1 failed", "2 an error", "3 waiting", "4 cancelled", "5 in doubt", "6 stopped", "7 ", "130 "]
+    {
+        assert!(run.contains(code), "{code}: {run}");
+    }
+    let worker = folded(&world.lodestep(&["worker", "--help"]).exits(0).out);
+    assert!(worker.contains("0 when nothing is due") && worker.contains("130 handed over"), "{worker}");
+    assert!(world.lodestep(&["resolve", "--help"]).exits(0).out.contains("--tool charge --did-not-happen"));
+}

@@ -148,9 +148,14 @@ fn a_word_to_many_shows_them_and_needs_consent() {
     assert_eq!(world.json(&["ls"]), before, "nothing changed");
     let said = world.lodestep(&["approve", "--tool", "pay", "--yes"]).exits(0);
     assert_eq!(said.out.matches(": approved; ").count(), 2, "{said:?}");
+    assert!(said.out.ends_with("\n2 approved\n"), "{said:?}");
     let again = world.json(&["approve", "--tool", "pay", "--yes"]);
     let verdicts: Vec<_> = again.as_array().expect("a list").iter().map(|said| said["verdict"].clone()).collect();
-    assert_eq!(verdicts, ["already_given", "already_given"]);
+    assert_eq!(verdicts, ["skipped", "skipped"]);
+    assert_eq!((&again[0]["run"], &again[0]["why"]), (&json!("p1"), &json!("approved by ada")), "{again}");
+    // Nothing is left to agree to.
+    let again = world.lodestep(&["approve", "--tool", "pay"]).exits(0);
+    assert_eq!(again.out, "0 approved, 2 skipped: 2 approved by ada\n");
     let cancelled = world.lodestep(&["cancel", "--label", "team=news", "--reason", "old", "--yes"]).exits(0);
     assert!(cancelled.out.starts_with("t1: cancelled"), "{cancelled:?}");
     assert_eq!(ids(&world.json(&["ls", "--status", "cancelled"])), ["t1"]);
@@ -169,9 +174,19 @@ fn of_many_each_is_judged_on_its_own() {
             &world.json(&["todo", "--label", "month=11"])[0]["request"].as_str().expect("a name")[..12],
         ])
         .exits(0);
-    let said = world.lodestep(&["approve", "--agent", "payer", "--yes"]).exits(1);
+    let asked = world.lodestep(&["approve", "--agent", "payer"]).exits(2);
+    assert!(asked.err.contains("\n1 to approve\nnote: 1 more need it no longer\n"), "{asked:?}");
+    let said = world.lodestep(&["approve", "--agent", "payer", "--yes"]).exits(0);
     assert_eq!(said.out.matches(": approved; ").count(), 1, "{said:?}");
-    assert!(said.err.contains("request.decided"), "{said:?}");
+    assert!(said.out.ends_with("\n1 approved, 1 skipped: 1 denied by ada\n"), "{said:?}");
+    // Those that are named are all said to, and one is refused.
+    let names: Vec<String> = ["p1", "p2"]
+        .map(|run| world.json(&["show", run])["requests"][0]["request"].clone())
+        .map(|name| name.as_str().expect("a name").to_owned())
+        .into();
+    let named = world.lodestep(&["approve", &names[0], &names[1]]).exits(1);
+    assert!(named.err.contains("request.decided"), "{named:?}");
+    assert!(named.out.ends_with("\n0 approved, 1 already given, 1 refused\n"), "{named:?}");
     let listed = world.lodestep(&["ls"]).exits(0).out;
     assert!(listed.starts_with("needs you (1)\n") && listed.contains("\nready (2)\n"), "{listed}");
     assert!(listed.contains(": due, no worker holds it, since "), "what was said is not asked for again: {listed}");
@@ -193,6 +208,53 @@ fn doubts_of_many_runs_are_settled_in_one_call() {
     assert!(said.out.contains("d1 1: resolved") && said.out.contains("d2 1: resolved"), "{said:?}");
     world.lodestep(&["worker", "--until-idle"]).exits(0);
     assert_eq!(world.read("paid").lines().count(), 2, "neither was sent again");
+}
+
+#[test]
+fn a_top_up_of_many_runs_needs_consent_and_counts_once_under_its_id() {
+    let world = World::new();
+    let short = format!("{}\n[quota]\nmodel_calls = 1\n", std::fs::read_to_string(paying(&world)).expect("read"));
+    let short = world.write("payer.toml", &format!("{short}[[policy]]\ntools = [\"pay\"]\ndecide = \"allow\"\n"));
+    let short = short.to_str().expect("a path");
+    for id in ["s1", "s2"] {
+        world.lodestep(&["run", short, "--id", id]).exits(6);
+    }
+    world.lodestep(&["run", &telling(&world), "--id", "t1"]).exits(3);
+    let add = ["quota", "add", "model_calls", "2", "--agent", "payer", "--id", "ticket-9"];
+    let asked = world.lodestep(&add).exits(2);
+    assert!(asked.err.contains("usage.unconfirmed") && asked.err.contains("2 to raise"), "{asked:?}");
+    let yes = [&add[..], &["--yes"]].concat();
+    let said = world.lodestep(&yes).exits(0);
+    assert!(said.out.contains("s1: raised\n") && said.out.ends_with("\n2 raised\n"), "{said:?}");
+    assert!(said.err.contains("resume"), "{said:?}");
+    assert!(world.lodestep(&yes).exits(0).out.ends_with("\n0 raised, 2 already given\n"));
+    let limit = |run: &str| world.json(&["quota", "show", run])["quotas"][0]["limit"].clone();
+    assert_eq!((limit("s1"), limit("s2")), (json!(3), json!(3)));
+    for (words, code) in [
+        (&["quota", "add", "t1", "model_calls", "2", "--agent", "payer"][..], "usage.selection"),
+        (&["quota", "add", "t1", "model_calls"], "usage.quota"),
+        (&["quota", "add", "gold", "2", "--agent", "payer"], "usage.quota"),
+    ] {
+        let refused = world.lodestep(words).exits(2);
+        assert!(refused.err.contains(code), "{words:?}: {refused:?}");
+    }
+    world.lodestep(&["resume", "--agent", "payer", "--yes"]).exits(0);
+    world.lodestep(&["worker", "--until-idle"]).exits(0);
+    assert_eq!(ids(&world.json(&["ls", "--status", "completed"])), ["s1", "s2"]);
+}
+
+/// Each of two runs waits for the other's beginning.
+#[test]
+fn all_unfinished_runs_are_gone_on_with_together() {
+    let world = World::new();
+    let tool = "[tools.meet]\ndescription = \"Meet.\"\ncommand = [\"sh\", \"-c\", \"touch at-$0; while [ ! -e at-$1 ]; do sleep 0.02; done\", \"HERE\", \"THERE\"]\ninput = { type = \"object\" }\nclass = \"read\"\n";
+    let calls = json!([{ "calls": [{ "name": "meet" }] }, { "calls": [{ "name": "finish", "arguments": { "summary": "met" } }] }]);
+    for (here, there) in [("one", "two"), ("two", "one")] {
+        let agent = world.agent(&tool.replace("THERE", there).replace("HERE", here), &calls);
+        world.lodestep(&["run", agent.to_str().expect("a path"), "--id", here, "--crash-at", "run:checkpoint"]);
+    }
+    let said = world.lodestep(&["resume", "--all"]).exits(0);
+    assert_eq!(said.out.matches(" is completed").count(), 2, "{said:?}");
 }
 
 /// Five hundred runs stay readable, and an old one that needs somebody is not crowded out.

@@ -131,11 +131,13 @@ fn a_word_to_many_asks_once_and_takes_only_a_yes() {
     let world = World::new();
     let agent = paying(&world, "");
     world.lodestep(&["run", &agent]).exits(3);
-    for (typed, code, status) in [("no", 2, "waiting"), ("", 2, "waiting"), ("y", 0, "cancelled")] {
+    for (typed, code, status) in [("no", 1, "waiting"), ("", 1, "waiting"), ("y", 0, "cancelled")] {
         let mut person = AtTerminal::start(&world, &["cancel", "--status", "waiting"]);
         person.shows("cancel this 1? [y]es, [n]o: ");
         person.types(typed);
         person.ends(Duration::from_secs(20), code);
+        let shown = person.shown();
+        assert_eq!((shown.contains("nothing changed"), shown.contains("error")), (code == 1, false), "{shown}");
         world.lodestep(&["worker", "--until-idle"]).exits(0);
         assert_eq!(world.json(&["show", &world.run_id()])["status"], status, "{typed}");
     }

@@ -109,6 +109,27 @@ fn several_requests_are_answered_in_one_call_and_judged_one_by_one() {
 }
 
 #[test]
+fn why_a_person_said_no_is_read_back() {
+    let world = World::new();
+    let agent = paying(&world);
+    world.lodestep(&["run", &agent]).exits(3);
+    let id = world.run_id();
+    world.lodestep(&["deny", &world.requests()[0], "--reason", "too much"]).exits(0);
+    let shown = world.lodestep(&["show", &id]).exits(0).out;
+    assert_eq!(shown.matches("denied by ada: too much, goes on as soon as").count(), 2, "before it is read: {shown}");
+    world.lodestep(&["run", &agent]).exits(0);
+    let shown = world.lodestep(&["show", &id]).exits(0).out;
+    assert!(shown.contains("  denied by ada: too much\n"), "{shown}");
+    let log = world.lodestep(&["log", &id]).exits(0).out;
+    assert!(log.lines().any(|line| line.contains("ActionDenied") && line.ends_with(": denied: too much")), "{log}");
+    let effect = world.json(&["effects", &id])[0].clone();
+    assert_eq!((&effect["state"], &effect["by"]), (&json!("denied"), &json!("person")), "{effect}");
+    assert_eq!((&effect["said_by"], &effect["reason"]), (&json!("ada"), &json!("too much")), "{effect}");
+    let effects = world.lodestep(&["effects", &id]).exits(0).out;
+    assert!(effects.contains(" by person ada: too much  "), "{effects}");
+}
+
+#[test]
 fn apr_03_what_was_approved_is_what_is_sent() {
     let world = World::new();
     let agent = paying(&world);

@@ -85,6 +85,9 @@ pub struct Quotas {
     pub overrun: Amounts,
 }
 
+/// What a run says when it stops for its deadline.
+pub(crate) const DEADLINE_PASSED: &str = "the run's deadline has passed";
+
 /// What a run can run out of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, Serialize)]
 #[cbor(index_only)]
@@ -128,6 +131,20 @@ impl Quota {
         Self::ActiveTime,
         Self::Deadline,
     ];
+
+    /// What a run says when it stops as this quota, by its name, has no room for what is wanted.
+    pub(crate) fn no_room(name: &str, wanted: &str) -> String {
+        format!("the quota {name} has no room for {wanted}")
+    }
+
+    /// The quota for which a run stopped that said this.
+    pub fn without_room(said: &str) -> Option<Self> {
+        if said == DEADLINE_PASSED {
+            return Some(Self::Deadline);
+        }
+        let (name, _) = said.strip_prefix("the quota ")?.split_once(" has no room for ")?;
+        Self::from_name(name)
+    }
 
     /// Its name in an agent file.
     pub fn as_str(self) -> &'static str {
@@ -304,6 +321,18 @@ mod tests {
             assert_eq!(quota.shown(amount), shown);
         }
         assert!(Quota::ALL.into_iter().all(|quota| Quota::from_name(quota.as_str()) == Some(quota)));
+    }
+
+    #[test]
+    fn the_quota_that_a_run_stopped_for_is_read_from_what_it_said() {
+        for quota in Quota::ALL {
+            let said = Quota::no_room(quota.as_str(), "pay (action 2); it is done after a top-up and a resume");
+            assert_eq!(Quota::without_room(&said), Some(quota), "{said}");
+        }
+        assert_eq!(Quota::without_room(DEADLINE_PASSED), Some(Quota::Deadline));
+        for said in ["", "paused by ada: the quota usd has no room for lunch", "the quota gold has no room for it"] {
+            assert_eq!(Quota::without_room(said), None, "{said}");
+        }
     }
 
     #[test]

@@ -237,6 +237,13 @@ pub struct RunRow {
     pub hold: Option<Hold>,
 }
 
+impl RunRow {
+    /// Does nobody know what became of one of its actions? A run that is over gives no other reason.
+    pub fn has_doubt(&self) -> bool {
+        self.status == Status::InDoubt || (self.status.is_terminal() && !self.why.is_empty())
+    }
+}
+
 /// Which runs a listing shows.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
@@ -250,6 +257,8 @@ pub struct Filter {
     pub since: Option<Timestamp>,
     /// Only runs whose last transition is older.
     pub still_since: Option<Timestamp>,
+    /// Only runs with an action in doubt, also those that are over.
+    pub in_doubt: bool,
     /// At most so many; newest first.
     pub limit: Option<usize>,
 }
@@ -262,6 +271,7 @@ impl Filter {
             && self.labels.iter().all(|(name, value)| row.labels.get(name) == Some(value))
             && self.since.is_none_or(|since| row.started_at >= since)
             && self.still_since.is_none_or(|still_since| row.updated_at < still_since)
+            && (!self.in_doubt || row.has_doubt())
     }
 }
 

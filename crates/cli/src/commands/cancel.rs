@@ -9,9 +9,10 @@ use lodestep::observe::Silent;
 use lodestep::{Runtime, inspect};
 
 use crate::app::App;
-use crate::bulk::Bulk;
+use crate::bulk::{Bulk, Then};
 use crate::commands::run::interruptible;
 use crate::commands::show;
+use crate::people;
 use crate::select::{either, unfinished};
 use crate::text::short_id;
 
@@ -34,16 +35,16 @@ pub async fn cancel(app: &App, run: Option<String>, reason: String, bulk: &Bulk)
     let opened = inspect::open(runtime.store(), &key).await?;
     let said = if already { "already given: " } else { "" };
     let text = format!("{said}run {id} is {}{}\n", opened.standing.status.as_str(), show::because(&opened));
-    app.say(&text, &show::as_json(&opened));
+    app.say(&format!("{text}{}", people::doubts(app, &opened)), &show::as_json(&opened));
     Ok(0)
 }
 
 /// Every run hears it before the first is seen to its end.
 async fn cancel_many(app: &App, runtime: &Runtime, reason: String, bulk: &Bulk) -> Result<u8> {
     let word = || Word::Cancel { reason: reason.clone() };
-    let (items, note) = bulk.runs(runtime, &unfinished(), word).await?;
-    let keys: Vec<RunKey> = items.iter().map(|item| item.run.clone()).collect();
-    let code = bulk.say(app, runtime, "cancel", items, note.as_deref(), "cancelled").await?;
+    let chosen = bulk.runs(runtime, &unfinished(), Then::Stands, word).await?;
+    let keys: Vec<RunKey> = chosen.items.iter().map(|item| item.run.clone()).collect();
+    let code = bulk.say(app, runtime, "cancel", chosen, "cancelled").await?;
     let shutdown = interruptible();
     for key in keys {
         if !shutdown.is_begun() {

@@ -20,8 +20,9 @@ pub async fn effects(app: &App, run: &str) -> Result<u8> {
             (Some(KnownBy::Person), None) => " by person".to_owned(),
             (None, _) => String::new(),
         };
+        let why = effect.reason.as_deref().map(|reason| format!(": {}", line(reason, 200))).unwrap_or_default();
         text.push_str(&format!(
-            "{:<4} {:<16} {:<10} {:<10} {} attempt{}{by}  {}\n",
+            "{:<4} {:<16} {:<10} {:<10} {} attempt{}{by}{why}  {}\n",
             effect.action.to_string(),
             effect.tool,
             effect.class.as_str(),

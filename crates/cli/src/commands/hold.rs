@@ -1,11 +1,17 @@
 //! `hold`, and `release` of what is held: the dispatch of a tool, a model or an agent stops in every run, and goes on.
 
-use lodestep::core::hold::{DispatchHold, Target};
-use lodestep::core::{Error, Result};
-use lodestep::store::Holding;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use lodestep::core::hold::{DispatchHold, Held, Target};
+use lodestep::core::ids::DEFAULT_NAMESPACE;
+use lodestep::core::{Definition, Error, Result};
+use lodestep::store::{Filter, Holding, Store};
+use lodestep::{Runtime, inspect};
 use serde_json::{Value, json};
 
 use crate::app::App;
+use crate::select::MOST;
 use crate::text::line;
 
 /// Holds a target.
@@ -17,10 +23,74 @@ pub async fn hold(app: &App, target: &str, reason: &str) -> Result<u8> {
         Holding::Existing(hold) => ("already given: ", hold),
     };
     let release = app.command(&format!("release {}", crate::text::quoted(&target.to_string())));
+    if let Some(warning) = unknown(&runtime, &hold).await? {
+        lodestep::note!("note: {warning}");
+    }
     let text = format!("{said}{}nothing is sent to it from now on; `{release}` ends it\n", in_a_line(&hold));
     let verdict = if said.is_empty() { "accepted" } else { "already_given" };
     app.say(&text, &json!({"verdict": verdict, "hold": as_json(&hold)}));
     Ok(0)
+}
+
+/// What a hold is that holds nothing of any run: misspelt, perhaps, or for runs that are still to come.
+///
+/// # Errors
+///
+/// The store's errors.
+async fn unknown(runtime: &Runtime, hold: &DispatchHold) -> Result<Option<String>> {
+    let newest = Filter { limit: Some(MOST), ..Filter::default() };
+    let rows = runtime.store().list(DEFAULT_NAMESPACE, &newest).await?;
+    let mut definitions = BTreeMap::new();
+    for row in &rows {
+        if let Entry::Vacant(new) = definitions.entry(row.definition) {
+            let opened = inspect::open(runtime.store(), &row.run.key).await.ok();
+            new.insert(opened.and_then(|opened| opened.definition));
+        }
+    }
+    let definitions: Vec<Definition> = definitions.into_values().flatten().collect();
+    let holds =
+        |definition: &Definition| Held::of(std::slice::from_ref(hold), definition).number_of(&hold.target).is_some();
+    if definitions.is_empty() || definitions.iter().any(holds) {
+        return Ok(None);
+    }
+    let (kind, name) = match &hold.target {
+        Target::Tool(name) => ("tool", name),
+        Target::Model(name) => ("model", name),
+        Target::Agent(name) => ("agent", name),
+    };
+    let names = definitions.iter().flat_map(|definition| names(&hold.target, definition));
+    let near = match lodestep::nearest(name, names) {
+        Some(near) => format!("did you mean `{kind}:{near}`?"),
+        None => "it is held for those that may come".to_owned(),
+    };
+    Ok(Some(format!("no run has {} {kind} `{}`; {near}", article(kind), line(name, 100))))
+}
+
+fn article(kind: &str) -> &'static str {
+    if kind == "agent" { "an" } else { "a" }
+}
+
+/// The names that a target of this kind can have in a definition.
+fn names<'a>(target: &Target, definition: &'a Definition) -> Vec<&'a str> {
+    match target {
+        Target::Tool(_) => definition.tools.iter().flat_map(|tool| [tool.name.as_str(), tool.group.as_str()]).collect(),
+        Target::Model(_) => vec![definition.model.name.as_str(), definition.model.provider.as_str()],
+        Target::Agent(_) => vec![definition.name.as_str()],
+    }
+}
+
+/// That what was named as a run is held, or almost so.
+///
+/// # Errors
+///
+/// The store's errors.
+pub async fn meant(store: &dyn Store, name: &str) -> Result<Option<Error>> {
+    let held: Vec<String> = store.dispatch_holds().await?.open.iter().map(|hold| hold.target.to_string()).collect();
+    let names = held.iter().filter_map(|target| target.split_once(':'));
+    let Some(near) = lodestep::nearest(name, names.map(|(_, name)| name)) else { return Ok(None) };
+    let target = held.iter().find(|target| target.split_once(':').is_some_and(|(_, name)| name == near));
+    let what = format!("there is no run `{}` in this store", name.escape_default());
+    Ok(target.map(|target| Error::new("run.not_found", what, format!("did you mean `{target}`, which is held?"))))
 }
 
 /// Ends the hold on a target.
@@ -30,8 +100,12 @@ pub async fn release(app: &App, target: &str) -> Result<u8> {
     let Some(ended) = runtime.store().release_dispatch(&target, &app.by()).await? else {
         let held = runtime.store().dispatch_holds().await?.open;
         let held: Vec<String> = held.iter().map(|hold| hold.target.to_string()).collect();
-        let next =
-            if held.is_empty() { "nothing is held".to_owned() } else { format!("held are: {}", held.join(", ")) };
+        let near = lodestep::nearest(&target.to_string(), held.iter().map(String::as_str));
+        let next = match (near, held.is_empty()) {
+            (Some(near), _) => format!("did you mean `{near}`?"),
+            (None, true) => "nothing is held".to_owned(),
+            (None, false) => format!("held are: {}", held.join(", ")),
+        };
         return Err(Error::new("hold.not_found", format!("{target} is not held"), next));
     };
     let text = format!("released: {target}; the runs that waited for it go on as soon as a worker is there\n");

@@ -1,7 +1,7 @@
 //! `log`: a run's events.
 
-use lodestep::core::Result;
-use lodestep::core::event::Envelope;
+use lodestep::core::event::{Envelope, Event};
+use lodestep::core::{Digest, Result};
 use serde_json::{Value, json};
 
 use crate::app::App;
@@ -16,17 +16,31 @@ pub async fn log(app: &App, run: &str, from: u64, limit: usize) -> Result<u8> {
         for event in &envelope.events {
             let value = serde_json::to_value(event).unwrap_or(Value::Null);
             let fields = value.as_object().and_then(|object| object.values().next()).cloned().unwrap_or(Value::Null);
+            let said = said(event, row.values.as_deref().unwrap_or_default());
             if app.json {
                 let entry = json!({"step": envelope.seq, "at": envelope.at.to_string(), "epoch": envelope.epoch,
-                    "event": event.name(), "fields": fields});
+                    "event": event.name(), "fields": fields, "said": said});
                 app.print(&format!("{entry}\n"));
             } else {
-                let fields = line(&without_digests(&fields), 120);
+                let said = said.map(|said| format!(": {}", line(&said, 200))).unwrap_or_default();
+                let fields = format!("{}{said}", line(&without_digests(&fields), 120));
                 app.print(&format!("{:<5} {}  {:<18} {fields}\n", envelope.seq, envelope.at, event.name()));
             }
         }
     }
     Ok(0)
+}
+
+/// What was said with it: why an action was denied, or the run cancelled or stopped. `None` once it was erased.
+fn said(event: &Event, values: &[Vec<u8>]) -> Option<String> {
+    let text = match event {
+        Event::ActionDenied(denied) => &denied.text,
+        Event::CancelRequested(cancel) => &cancel.reason,
+        Event::RunStopped(stopped) => &stopped.text,
+        _ => return None,
+    };
+    let value = values.iter().find(|value| Digest::of(value) == text.digest)?;
+    Some(String::from_utf8_lossy(value).into_owned())
 }
 
 /// The fields that a person reads: digests shortened, empty ones left out.

@@ -76,6 +76,13 @@ async fn overview(app: &App, store: &dyn Store, sieve: &Sieve, limit: Option<usi
         counts[of_status(statuses[0])] += more;
         rows.extend(found.into_iter().take(most).map(|row| (row.run.number, row)));
     }
+    let doubts = store.list(DEFAULT_NAMESPACE, &sieve.doubts(read)).await?;
+    for row in doubts.into_iter().filter(|row| row.status.is_terminal()) {
+        // Older than what was read of those that are over: it was counted among them.
+        if rows.insert(row.run.number, row).is_none() {
+            counts[OVER] = counts[OVER].saturating_sub(1);
+        }
+    }
     // A damaged index of requests hides no run: what was read by their statuses is shown.
     let asking = asking(store, sieve, read).await.unwrap_or_else(|error| {
         lodestep::note!("note: open requests can't be read: {} [{}]", error.what(), error.code());
@@ -164,6 +171,9 @@ fn in_a_line(row: &RunRow, ids: &[&str], now: Timestamp) -> String {
         (true, _) => ("running", row.why.clone()),
         (false, Status::Ready) => ("ready", unheld(row)),
         (false, status) if is_unread(row, now) => (status.as_str(), format!("{}: due, {}", row.why, unheld(row))),
+        (false, status) if status.is_terminal() && row.has_doubt() => {
+            (status.as_str(), format!("in doubt: {}", row.why))
+        }
         (false, status) => (status.as_str(), row.why.clone()),
     };
     let labels: Vec<String> = row.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -213,8 +223,9 @@ const OVER: usize = 4;
 
 fn group(row: &RunRow, now: Timestamp) -> usize {
     match row.status {
-        status if status.is_terminal() => OVER,
+        status if status.is_terminal() && !row.has_doubt() => OVER,
         _ if is_unread(row, now) => READY,
+        status if status.is_terminal() => 0,
         Status::InDoubt | Status::Quarantined | Status::Stopped => 0,
         Status::Waiting if needs_a_person(row) => 0,
         _ if row.holder.is_some() => 3,

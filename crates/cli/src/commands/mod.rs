@@ -19,7 +19,7 @@ mod ls;
 mod pause;
 mod quota;
 mod resume;
-mod run;
+pub mod run;
 pub mod schema;
 mod sending;
 mod show;

@@ -6,18 +6,27 @@ use lodestep::core::rules::inbox::{self, Word};
 use lodestep::core::rules::standing::Status;
 use lodestep::core::{Checkpoint, Draft, Error, Result};
 use lodestep::inspect::{self, Opened};
+use lodestep::store::RunRow;
 use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::args::QuotaCommand;
+use crate::bulk::{Bulk, Then};
 use crate::commands::sending::send;
+use crate::select::{self, unfinished};
 use crate::text::short_id;
 
 /// Shows or raises quotas.
 pub async fn quota(app: &App, command: QuotaCommand) -> Result<u8> {
     match command {
         QuotaCommand::Show { run } => show(app, &run).await,
-        QuotaCommand::Add { run, quota, amount, id } => add(app, &run, &quota, &amount, id).await,
+        QuotaCommand::Add { run, quota, amount, id, bulk } => match (amount, bulk.is_given()) {
+            (Some(amount), false) => add(app, &run, &quota, &amount, id).await,
+            // With filters the first word is the quota.
+            (None, true) => add_to_many(app, &run, &quota, id, &bulk).await,
+            (Some(_), true) => Err(select::either(true, &bulk.selection, "run").err().unwrap_or_else(no_amount)),
+            (None, false) => Err(no_amount()),
+        },
     }
 }
 
@@ -35,8 +44,9 @@ async fn show(app: &App, run: &str) -> Result<u8> {
         used.model_calls, used.tool_calls, used.input_tokens, used.output_tokens
     );
     let quota = &checkpoint.quota;
+    let hint = if checkpoint.is_over() { String::new() } else { raising(app, &row, &rows) };
     app.say(
-        &format!("{text}{spent}"),
+        &format!("{text}{spent}{hint}"),
         &json!({
             "run": row.run.key.run, "quotas": rows.iter().map(as_json).collect::<Vec<_>>(),
             "used": quota.used, "reserved": quota.reserved, "overrun": quota.overrun,
@@ -84,15 +94,16 @@ fn table(rows: &[Remaining]) -> String {
     })
 }
 
+/// How to raise the limit that is nearest to its end.
+fn raising(app: &App, run: &RunRow, rows: &[Remaining]) -> String {
+    let used = |row: &&Remaining| (row.left == 0, row.is_low());
+    let Some(first) = rows.iter().rev().max_by_key(used) else { return String::new() };
+    let id = short_id(run.run.key.run.as_str(), &[]);
+    format!("to raise one: {}\n", app.command(&format!("quota add {id} {} N", first.quota.as_str())))
+}
+
 async fn add(app: &App, run: &str, name: &str, amount: &str, id: Option<String>) -> Result<u8> {
-    let quota = Quota::from_name(name).ok_or_else(|| {
-        let names: Vec<&str> = Quota::ALL.into_iter().map(Quota::as_str).collect();
-        Error::new(
-            "usage.quota",
-            format!("there is no quota `{}`", name.escape_debug()),
-            format!("there are {}", names.join(", ")),
-        )
-    })?;
+    let quota = named(name)?;
     let amount = amount_of(quota, amount)?;
     let runtime = app.open(false)?;
     let row = app.find(&runtime, run).await?;
@@ -106,15 +117,48 @@ async fn add(app: &App, run: &str, name: &str, amount: &str, id: Option<String>)
     send(app, &runtime, key, id.as_deref(), Word::TopUp { quota, amount }, &done).await
 }
 
+/// Raises the limit of each run that the filters choose; of those that are not over when no status was said.
+async fn add_to_many(app: &App, name: &str, amount: &str, id: Option<String>, bulk: &Bulk) -> Result<u8> {
+    let quota = named(name)?;
+    let amount = amount_of(quota, amount)?;
+    let runtime = app.open(false)?;
+    let word = || Word::TopUp { quota, amount };
+    let mut chosen = bulk.runs(&runtime, &unfinished(), Then::Stands, word).await?;
+    chosen.items.iter_mut().for_each(|item| item.id.clone_from(&id));
+    let stopped = chosen.items.iter().any(|item| item.shown.starts_with(Status::Stopped.as_str()));
+    lodestep::note!("{} more of {} for each of:", quota.shown(amount), quota.as_str());
+    let code = bulk.say(app, &runtime, "raise", chosen, "raised").await?;
+    if stopped {
+        lodestep::note!("those that are stopped go on with `{}` and the same filters", app.command("resume"));
+    }
+    Ok(code)
+}
+
+fn named(name: &str) -> Result<Quota> {
+    Quota::from_name(name).ok_or_else(|| {
+        let names: Vec<&str> = Quota::ALL.into_iter().map(Quota::as_str).collect();
+        Error::new(
+            "usage.quota",
+            format!("there is no quota `{}`", name.escape_debug()),
+            format!("there are {}", names.join(", ")),
+        )
+    })
+}
+
+fn no_amount() -> Error {
+    let next = "`lodestep quota add RUN QUOTA AMOUNT`; for many runs `lodestep quota add QUOTA AMOUNT --agent AGENT`";
+    Error::new("usage.quota", "no amount is named", next)
+}
+
 /// The amount in the quota's unit.
 fn amount_of(quota: Quota, text: &str) -> Result<u64> {
     let (amount, form) = match quota {
-        Quota::Usd => (usd_micro(text), "an amount of usd such as 2.50"),
+        Quota::Usd => (usd_micro(text), "a sum such as 2.50"),
         Quota::ActiveTime | Quota::Deadline => (duration_ms(text), "a time such as 30s, 90m, 2h or 7d"),
-        _ => (text.parse().ok(), "a whole number"),
+        _ => (text.parse().ok(), "a whole number above 0"),
     };
     amount.ok_or_else(|| {
         let what = format!("`{}` is no amount of {}", text.escape_debug(), quota.as_str());
-        Error::new("usage.quota", what, format!("write {form}"))
+        Error::new("usage.quota", what, format!("an amount is {form}"))
     })
 }

@@ -117,9 +117,12 @@ pub fn because(opened: &Opened) -> String {
     if opened.standing.status == Status::Ready && opened.row.holder.is_none() {
         reasons = ls::unheld(&opened.row);
     }
+    if opened.standing.status.is_terminal() && !reasons.is_empty() {
+        reasons = format!("in doubt: {reasons}");
+    }
     let (text, last_word) = match &opened.checkpoint.phase {
         Phase::Stopped { text, reason: StopReason::Completion, .. } => (opened.text(text), opened.last_word()),
-        Phase::Stopped { text, .. } => (opened.text(text), None),
+        Phase::Stopped { .. } => (people::stopped_because(opened), None),
         Phase::Ended { text, .. } => (opened.text(text), opened.last_word()),
         Phase::Active | Phase::Cancelling { .. } => (String::new(), None),
     };
@@ -220,7 +223,7 @@ fn pending(opened: &Opened) -> String {
 
 /// What was said to a request that no worker has read yet.
 fn said_already(opened: &Opened, request: &Request) -> String {
-    let how = people::answered(opened, &request.name);
+    let how = people::answered_why(opened, &request.name);
     how.map(|how| format!(": {how}, goes on as soon as a worker is there")).unwrap_or_default()
 }
 
@@ -248,7 +251,7 @@ fn recent(opened: &Opened) -> String {
         let how = match settled.how {
             How::Done => "done".to_owned(),
             How::Refused(kind) => format!("refused ({kind:?})"),
-            How::Denied(why) => format!("denied ({why:?})"),
+            How::Denied(why) => people::denied(opened, settled, why),
             other => format!("{other:?}").to_lowercase(),
         };
         let arguments = line(&opened.text(&settled.arguments), 60);
@@ -339,9 +342,12 @@ pub fn acts(app: &App, opened: &Opened) -> String {
         Reason::Stopped { why: StopReason::Quota } => Some(format!("quota show {id}")),
         _ => None,
     });
-    let commands = beside.chain(commands.iter().map(|word| match *word {
-        "tell" => format!("tell {id} \"what to do now\""),
-        word => format!("{word} {id}"),
+    let out = people::out_of(opened);
+    let commands = beside.chain(commands.iter().map(|word| match (*word, out) {
+        ("tell", _) => format!("tell {id} \"what to do now\""),
+        // Without a top-up it would stop again at once.
+        ("resume", Some(quota)) => format!("quota add {id} {} N  (then resume)", quota.as_str()),
+        (word, _) => format!("{word} {id}"),
     }));
     let lines: String = commands.map(|command| format!("  {}\n", app.command(&command))).collect();
     format!("now:\n{lines}")

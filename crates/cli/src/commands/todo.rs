@@ -45,6 +45,11 @@ pub async fn todo(app: &App, selection: &Selection, limit: usize) -> Result<u8> 
     let runtime = app.open_to_read()?;
     let sieve = selection.sieve(runtime.store())?;
     let (mut items, more) = items(app, runtime.store(), &sieve).await?;
+    if items.is_empty()
+        && let Some(unknown) = selection.unknown_agent(runtime.store()).await?
+    {
+        return Err(unknown);
+    }
     let left_out = items.len().saturating_sub(limit);
     items.truncate(limit);
     if app.json {
@@ -65,7 +70,8 @@ async fn items(app: &App, store: &dyn Store, sieve: &Sieve) -> Result<(Vec<Item>
     let mut items = Vec::new();
     let mut more = false;
     for status in [Status::InDoubt, Status::Quarantined, Status::Stopped] {
-        let rows = store.list(DEFAULT_NAMESPACE, &sieve.filter(&[status], MOST)).await?;
+        let filter = if status == Status::InDoubt { sieve.doubts(MOST) } else { sieve.filter(&[status], MOST) };
+        let rows = store.list(DEFAULT_NAMESPACE, &filter).await?;
         more |= rows.len() == MOST;
         for row in rows.into_iter().rev().filter(|row| sieve.takes(row)) {
             items.extend(of_run(app, store, sieve, row).await);
@@ -100,7 +106,9 @@ async fn of_run(app: &App, store: &dyn Store, sieve: &Sieve, row: RunRow) -> Vec
         let ordinal = action.ordinal.0;
         let what = opened.as_ref().map(|opened| call(opened, action)).unwrap_or_default();
         let command = format!("resolve {id} {ordinal} --happened");
-        items.push(item("in doubt", Some(ordinal), what, command, "or --retry, or --abandon"));
+        let or =
+            if row.status.is_terminal() { "or --did-not-happen, or --abandon" } else { "or --retry, or --abandon" };
+        items.push(item("in doubt", Some(ordinal), what, command, or));
     }
     let calls = |opened: &Opened| opened.checkpoint.pending.values().any(|action| sieve.takes_tool(&action.tool));
     let is_meant = sieve.takes_every_tool() || opened.as_ref().is_ok_and(calls);
@@ -111,10 +119,13 @@ async fn of_run(app: &App, store: &dyn Store, sieve: &Sieve, row: RunRow) -> Vec
     match row.status {
         Status::Stopped if is_meant => {
             let denied = opened.as_ref().is_ok_and(|opened| needs_guidance(&opened.checkpoint));
-            items.push(match denied {
-                true => item("stopped", None, why, format!("tell {id} \"what to do now\""), "then resume, or cancel"),
-                false => item("stopped", None, why, format!("resume {id}"), "or cancel"),
-            });
+            let out = opened.as_ref().ok().and_then(people::out_of);
+            let (command, or) = match (denied, out) {
+                (true, _) => (format!("tell {id} \"what to do now\""), "then resume, or cancel"),
+                (false, Some(quota)) => (format!("quota add {id} {} N", quota.as_str()), "then resume, or cancel"),
+                (false, None) => (format!("resume {id}"), "or cancel"),
+            };
+            items.push(item("stopped", None, why, command, or));
         }
         Status::Quarantined if is_meant => {
             items.push(item("quarantined", None, why, format!("release {id}"), "or cancel"));

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::args::UpgradeArgs;
-use crate::bulk::{self, Bulk, Item};
+use crate::bulk::{self, Bulk, Chosen, Item, Then};
 use crate::commands::diff;
 use crate::select::{MOST, Selected, Selection, either, unfinished};
 use crate::text::{line, short_id};
@@ -114,7 +114,8 @@ async fn many(app: &App, runtime: &Runtime, file: &AgentFile, bulk: Bulk, dry_ru
         app.say(&text, &Value::Array(all));
         return Ok(0);
     }
-    let code = bulk.say(app, runtime, "upgrade", items, note.as_deref(), "upgraded").await?;
+    let chosen = Chosen { items, skipped: Vec::new(), note };
+    let code = bulk.say(app, runtime, "upgrade", chosen, "upgraded").await?;
     Ok(if refused.is_empty() { code } else { code.max(1) })
 }
 
@@ -136,6 +137,8 @@ fn item(planned: &Planned, ids: &[&str]) -> Item {
     Item {
         run: plan.run.clone(),
         word: plan.word.clone(),
+        id: None,
+        then: Then::GoesOn,
         name: short_id(row.run.key.run.as_str(), ids).to_owned(),
         shown: format!("{:<12} {}  {told}", row.status.as_str(), line(&row.agent, 24)),
         json: json!({"changes": plan.changes, "meaning": plan.meaning}),

@@ -6,7 +6,7 @@ use crate::definition::Definition;
 use crate::draft::Draft;
 use crate::error::Result;
 use crate::event::{CallFailed, CallFailure, CallReserved, Event, RunStopped, StopReason};
-use crate::quota::Amounts;
+use crate::quota::{Amounts, Quota};
 use crate::rules::standing::backoff_ms;
 
 /// Reserves quota for one call of this request, or stops the run when a quota has no room.
@@ -27,7 +27,7 @@ pub fn reserve(draft: &mut Draft, definition: &Definition, assembled: &Assembled
         tool_calls: 0,
     };
     if let Some(quota) = draft.checkpoint().quota.refuses(amounts) {
-        let text = draft.put(format!("the quota {quota} has no room for another call of the model"));
+        let text = draft.put(Quota::no_room(quota, "another call of the model"));
         draft.push(Event::RunStopped(RunStopped { reason: StopReason::Quota, text }))?;
         return Ok(None);
     }

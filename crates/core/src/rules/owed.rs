@@ -14,6 +14,7 @@ use crate::event::{
 use crate::hold::Held;
 use crate::ids::Ordinal;
 use crate::policy;
+use crate::quota::DEADLINE_PASSED;
 use crate::rules::completion::missing;
 use crate::rules::dedupe::{self, DedupeKeys};
 use crate::rules::{deadline, room, wait};
@@ -296,7 +297,7 @@ fn stop_at_limits(draft: &mut Draft) -> Result<()> {
     }
     let deadline = checkpoint.quota.limits.deadline_ms.map(|ms| checkpoint.started_at.plus_ms(ms));
     let (reason, text) = if deadline.is_some_and(|deadline| deadline <= draft.now()) {
-        (StopReason::Quota, "the run's deadline has passed".to_owned())
+        (StopReason::Quota, DEADLINE_PASSED.to_owned())
     } else if checkpoint.decision.is_none() && checkpoint.repeats.count >= checkpoint.limits.loop_repeats {
         let text = format!("the same action had the same outcome {} times in a row", checkpoint.repeats.count);
         (StopReason::Loop, text)

@@ -7,7 +7,7 @@ use crate::effect::request_name;
 use crate::error::Result;
 use crate::event::{Event, Gate, QuotaGranted, RunStopped, StopReason};
 use crate::policy;
-use crate::quota::Amounts;
+use crate::quota::{Amounts, Quota};
 use crate::rules::decide;
 
 /// What a call of a tool takes.
@@ -66,8 +66,7 @@ pub(super) fn stop_without(draft: &mut Draft) -> Result<()> {
         .filter(|action| waits(action))
         .map(|action| format!("{} (action {})", action.tool, action.ordinal))
         .collect();
-    let text =
-        format!("the quota {quota} has no room for {}; it is done after a top-up and a resume", calls.join(", "));
-    let text = draft.put(text);
+    let wanted = format!("{}; it is done after a top-up and a resume", calls.join(", "));
+    let text = draft.put(Quota::no_room(quota, &wanted));
     draft.push(Event::RunStopped(RunStopped { reason: StopReason::Quota, text }))
 }

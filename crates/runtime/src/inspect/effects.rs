@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use lodestep_core::effect::Class;
-use lodestep_core::event::{Envelope, Event, Resolution, SettledBy, UnknownNext};
-use lodestep_core::{Ordinal, Result, Timestamp};
+use lodestep_core::event::{DeniedBy, Envelope, Event, Resolution, SettledBy, UnknownNext};
+use lodestep_core::{Digest, Ordinal, Result, Timestamp, ValueRef};
 use lodestep_store::{RunRef, Store};
 use serde::Serialize;
 
@@ -29,13 +29,15 @@ pub struct Effect {
     pub by: Option<KnownBy>,
     /// The person who said it, when it is known by one.
     pub said_by: Option<String>,
+    /// The reason that they gave for a no.
+    pub reason: Option<String>,
 }
 
 /// How the outcome of an effect is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KnownBy {
-    /// A person resolved a doubt.
+    /// A person resolved a doubt, or said no.
     Person,
     /// The journal's own word.
     #[serde(untagged)]
@@ -65,7 +67,7 @@ pub async fn effects(store: &dyn Store, run: &RunRef) -> Result<Vec<Effect>> {
     walk(store, run, 1, |row| {
         let envelope = Envelope::from_bytes(&row.envelope)?;
         for event in &envelope.events {
-            take_in(&mut effects, &envelope, event);
+            take_in(&mut effects, &envelope, event, row.values.as_deref().unwrap_or_default());
         }
         Ok(true)
     })
@@ -73,7 +75,8 @@ pub async fn effects(store: &dyn Store, run: &RunRef) -> Result<Vec<Effect>> {
     Ok(effects.into_values().collect())
 }
 
-fn take_in(effects: &mut BTreeMap<Ordinal, Effect>, envelope: &Envelope, event: &Event) {
+/// `values` are those of the transition.
+fn take_in(effects: &mut BTreeMap<Ordinal, Effect>, envelope: &Envelope, event: &Event, values: &[Vec<u8>]) {
     if let Event::ActionProposed(proposed) = event
         && !proposed.class.is_repeatable()
     {
@@ -86,6 +89,7 @@ fn take_in(effects: &mut BTreeMap<Ordinal, Effect>, envelope: &Envelope, event: 
             state: "proposed".to_owned(),
             by: None,
             said_by: None,
+            reason: None,
         };
         effects.insert(proposed.ordinal, effect);
         return;
@@ -96,6 +100,11 @@ fn take_in(effects: &mut BTreeMap<Ordinal, Effect>, envelope: &Envelope, event: 
     effect.by = change.by;
     effect.said_by = match event {
         Event::DoubtResolved(event) => Some(event.by.clone()),
+        Event::ActionDenied(event) => event.by.clone(),
+        _ => None,
+    };
+    effect.reason = match event {
+        Event::ActionDenied(event) if event.why == DeniedBy::Person => reason(values, &event.text),
         _ => None,
     };
     match event {
@@ -113,6 +122,12 @@ fn take_in(effects: &mut BTreeMap<Ordinal, Effect>, envelope: &Envelope, event: 
             }
         }
     }
+}
+
+/// The reason in what the model is told of a person's no; `None` when none was given or the value was erased.
+fn reason(values: &[Vec<u8>], told: &ValueRef) -> Option<String> {
+    let told = values.iter().find(|value| Digest::of(value) == told.digest)?;
+    String::from_utf8_lossy(told).strip_prefix("denied: ").map(str::to_owned)
 }
 
 struct Change {
@@ -147,7 +162,10 @@ fn change_of(event: &Event) -> Option<(Ordinal, Change)> {
             };
             (event.ordinal, Change { state, by: Some(KnownBy::Person), outcome: None })
         }
-        Event::ActionDenied(event) => (event.ordinal, change("denied", None)),
+        Event::ActionDenied(event) => {
+            let by = (event.why == DeniedBy::Person).then_some(KnownBy::Person);
+            (event.ordinal, Change { state: "denied", by, outcome: None })
+        }
         Event::ActionWithdrawn(event) => (event.ordinal, change("withdrawn", None)),
         Event::DeadlinePassed(event) => (event.ordinal, change("failed: its deadline passed", None)),
         _ => return None,

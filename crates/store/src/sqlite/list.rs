@@ -33,8 +33,9 @@ pub(super) fn list(db: &Connection, namespace: &str, filter: &Filter) -> Done<Ve
         return taken(db, BY_AGENT, &[&namespace, agent], filter, limit);
     }
     let mut rows = Vec::new();
+    let by_status = if filter.in_doubt { BY_STATUS_WITH_REASON } else { BY_STATUS };
     for status in statuses(filter) {
-        rows.extend(taken(db, BY_STATUS, &[&namespace, &status.to_number()], filter, limit)?);
+        rows.extend(taken(db, by_status, &[&namespace, &status.to_number()], filter, limit)?);
     }
     rows.sort_by_key(|row| std::cmp::Reverse(row.run.number));
     // A status that was named twice.
@@ -46,7 +47,7 @@ pub(super) fn list(db: &Connection, namespace: &str, filter: &Filter) -> Done<Ve
 /// How many runs a filter shows; counting ends behind `most`.
 pub(super) fn count(db: &Connection, namespace: &str, filter: &Filter, most: usize) -> Done<usize> {
     let behind = most.saturating_add(1);
-    let by_row = filter.since.or(filter.still_since).is_some();
+    let by_row = filter.in_doubt || filter.since.or(filter.still_since).is_some();
     if filter.agent.is_some() || !filter.labels.is_empty() || by_row {
         return Ok(list(db, namespace, &Filter { limit: Some(behind), ..filter.clone() })?.len());
     }
@@ -100,6 +101,14 @@ const BY_STATUS: &str = concat!(
     run_columns!(),
     " FROM head INDEXED BY head_by_status CROSS JOIN run ON run.number = head.run
      WHERE head.namespace = ? AND head.status = ? ORDER BY head.run DESC"
+);
+
+/// Of many runs that are over few are in doubt: the others are passed over where their heads are read.
+const BY_STATUS_WITH_REASON: &str = concat!(
+    "SELECT ",
+    run_columns!(),
+    " FROM head INDEXED BY head_by_status CROSS JOIN run ON run.number = head.run
+     WHERE head.namespace = ? AND head.status = ? AND head.why <> '' ORDER BY head.run DESC"
 );
 
 /// Of the runs that an index names, newest first, those that the filter takes; looks no further than it has to.
