@@ -181,7 +181,7 @@ impl Bulk {
         }
         lodestep::note!("{count} to {verb}");
         if !skipped.is_empty() {
-            lodestep::note!("note: {} more need it no longer", skipped.len());
+            lodestep::note!("note: {} skipped, which need it no longer", skipped.len());
         }
         note.iter().for_each(|note| lodestep::note!("note: {note}"));
         agree(self.yes, verb, count).await

@@ -175,7 +175,7 @@ fn of_many_each_is_judged_on_its_own() {
         ])
         .exits(0);
     let asked = world.lodestep(&["approve", "--agent", "payer"]).exits(2);
-    assert!(asked.err.contains("\n1 to approve\nnote: 1 more need it no longer\n"), "{asked:?}");
+    assert!(asked.err.contains("\n1 to approve\nnote: 1 skipped, which need it no longer\n"), "{asked:?}");
     let said = world.lodestep(&["approve", "--agent", "payer", "--yes"]).exits(0);
     assert_eq!(said.out.matches(": approved; ").count(), 1, "{said:?}");
     assert!(said.out.ends_with("\n1 approved, 1 skipped: 1 denied by ada\n"), "{said:?}");
@@ -243,18 +243,22 @@ fn a_top_up_of_many_runs_needs_consent_and_counts_once_under_its_id() {
     assert_eq!(ids(&world.json(&["ls", "--status", "completed"])), ["s1", "s2"]);
 }
 
-/// Each of two runs waits for the other's beginning.
+/// Each of two runs waits for the other's beginning; one after the other they would not meet.
 #[test]
 fn all_unfinished_runs_are_gone_on_with_together() {
     let world = World::new();
-    let tool = "[tools.meet]\ndescription = \"Meet.\"\ncommand = [\"sh\", \"-c\", \"touch at-$0; while [ ! -e at-$1 ]; do sleep 0.02; done\", \"HERE\", \"THERE\"]\ninput = { type = \"object\" }\nclass = \"read\"\n";
-    let calls = json!([{ "calls": [{ "name": "meet" }] }, { "calls": [{ "name": "finish", "arguments": { "summary": "met" } }] }]);
+    let tool = "[tools.meet]\ndescription = \"Meet.\"\ntimeout = \"10s\"\nattempts = 1\ninput = { type = \"object\" }\n\
+                class = \"read\"\ncommand = [\"sh\", \"-c\", \"touch at-HERE; while [ ! -e at-THERE ]; do sleep 0.02; done; \
+                echo met >> met\"]\n";
+    let meet = json!({ "calls": [{ "name": "meet" }] });
+    let calls = json!([meet, { "calls": [{ "name": "finish", "arguments": { "summary": "met" } }] }]);
     for (here, there) in [("one", "two"), ("two", "one")] {
         let agent = world.agent(&tool.replace("THERE", there).replace("HERE", here), &calls);
         world.lodestep(&["run", agent.to_str().expect("a path"), "--id", here, "--crash-at", "run:checkpoint"]);
     }
     let said = world.lodestep(&["resume", "--all"]).exits(0);
     assert_eq!(said.out.matches(" is completed").count(), 2, "{said:?}");
+    assert_eq!(world.read("met").lines().count(), 2, "{said:?}");
 }
 
 /// Five hundred runs stay readable, and an old one that needs somebody is not crowded out.
