@@ -6,6 +6,7 @@
 //! - [`commands`]: one file a command.
 //! - [`app`]: the store, the output and the hints that all commands share.
 //! - [`select`], [`bulk`]: the filters that choose runs, and words to many of them.
+//! - [`place`], [`retries`]: whom a run waits for, and what is tried again.
 //! - [`progress`]: what is shown while a run goes on.
 //! - [`following`]: runs whose end was not shown yet.
 //! - [`wiring`], [`notify`]: `lodestep.toml` beside the store, and the command that hears what needs somebody.
@@ -23,9 +24,11 @@ mod fitness;
 mod following;
 mod notify;
 mod people;
+mod place;
 mod progress;
 mod prompt;
 mod reminders;
+mod retries;
 mod select;
 mod text;
 mod wiring;
