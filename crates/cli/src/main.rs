@@ -10,6 +10,7 @@
 //! - [`progress`]: what is shown while a run goes on.
 //! - [`following`]: runs whose end was not shown yet.
 //! - [`wiring`], [`notify`]: `lodestep.toml` beside the store, and the command that hears what needs somebody.
+//! - [`sent`]: what of an attempt can be looked for in its receiver's ledger.
 //! - [`people`], [`prompt`]: requests as a person sees them, and asking for their answers at this terminal.
 //! - [`text`]: odd characters made visible, ids made short.
 
@@ -30,6 +31,7 @@ mod prompt;
 mod reminders;
 mod retries;
 mod select;
+mod sent;
 mod text;
 mod wiring;
 

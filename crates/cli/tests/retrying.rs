@@ -18,7 +18,7 @@ fn failing(world: &World) -> String {
     }
     world.lodestep(&["approve", "--tool", "notify", "--yes"]).exits(0);
     let (mut worker, mut said) = world.start_heard(&["worker"]);
-    said.until("notify was not sent and is tried again: ");
+    said.until(" was not sent and is tried again: ");
     eventually("both failed twice", Duration::from_secs(60), || {
         ["one1", "two2"].iter().all(|id| {
             let attempts = &world.json(&["show", id])["checkpoint"]["pending"]["1"]["attempts"];
