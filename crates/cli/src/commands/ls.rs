@@ -63,7 +63,7 @@ pub async fn ls(app: &App, selection: &Selection, limit: Option<usize>) -> Resul
         let holds = store.dispatch_holds().await?.open;
         let mut above: String = holds.iter().filter(|_| is_overview).map(hold::in_a_line).collect();
         for failing in retries::failing(&retries).iter().filter(|failing| failing.runs > 1) {
-            above.push_str(&format!("{}; `{}` stops it\n", failing.in_words(), failing.stop(app)));
+            above.push_str(&format!("{}\n  `{}` stops it\n", failing.in_words(), failing.stop(app)));
         }
         let gap = if above.is_empty() { "" } else { "\n" };
         let groups = grouped(runs, &found);
