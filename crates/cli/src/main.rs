@@ -6,9 +6,11 @@
 //! - [`commands`]: one file a command.
 //! - [`app`]: the store, the output and the hints that all commands share.
 //! - [`select`], [`bulk`]: the filters that choose runs, and words to many of them.
+//! - [`place`], [`retries`]: whom a run waits for, and what is tried again.
 //! - [`progress`]: what is shown while a run goes on.
 //! - [`following`]: runs whose end was not shown yet.
 //! - [`wiring`], [`notify`]: `lodestep.toml` beside the store, and the command that hears what needs somebody.
+//! - [`sent`]: what of an attempt can be looked for in its receiver's ledger.
 //! - [`people`], [`prompt`]: requests as a person sees them, and asking for their answers at this terminal.
 //! - [`text`]: odd characters made visible, ids made short.
 
@@ -23,10 +25,13 @@ mod fitness;
 mod following;
 mod notify;
 mod people;
+mod place;
 mod progress;
 mod prompt;
 mod reminders;
+mod retries;
 mod select;
+mod sent;
 mod text;
 mod wiring;
 

@@ -9,10 +9,11 @@ use lodestep::core::quota::Quota;
 use lodestep::core::rules::inbox::Word;
 use lodestep::core::{Digest, Error, Ordinal, Result};
 use lodestep::inspect::Opened;
-use lodestep::store::RequestRow;
+use lodestep::store::{RequestRow, Store};
 use serde_json::{Value, json};
 
 use crate::app::App;
+use crate::sent::sent;
 use crate::text::{line, quoted, short_id, squeezed, visible};
 
 /// How many bytes of one argument are shown; of a longer one the start, how much is left out, and the end.
@@ -299,7 +300,7 @@ pub fn hints(app: &App, opened: &Opened) -> String {
 }
 
 /// The actions that nobody knows the outcome of, and the ways to settle each.
-pub fn doubts(app: &App, opened: &Opened) -> String {
+pub async fn doubts(app: &App, store: &dyn Store, opened: &Opened) -> String {
     let id = short_id(opened.row.run.key.run.as_str(), &[]);
     let mut text = String::new();
     for action in opened.checkpoint.pending.values() {
@@ -311,6 +312,10 @@ pub fn doubts(app: &App, opened: &Opened) -> String {
         };
         text.push_str(&format!("{is}: {} (action {ordinal}, {})\n", action.tool, action.class));
         text.push_str(&shown_arguments(app, opened, &opened.json(&action.arguments)));
+        let sent = sent(store, opened, action).await.in_words();
+        if !sent.is_empty() {
+            text.push_str(&format!("  {sent}\n"));
+        }
         text.push_str(&seen);
         if is_settled_ahead(opened, action) {
             text.push_str("  a person has said what became of it; it counts as soon as a worker is there\n");

@@ -1,6 +1,6 @@
 //! What is shown while a run goes on: a line for each thing that happened, on stderr.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use lodestep::core::{Digest, Event, Ordinal, RunKey};
 use lodestep::observe::Observer;
 use serde_json::Value;
 
-use crate::text::{compact, line};
+use crate::text::{columns, compact, line};
 
 /// What happened is not cut to fewer columns than these for the sake of where the run stands.
 const LEAST_COLUMNS: usize = 30;
@@ -20,12 +20,14 @@ pub struct Progress {
     pace: Option<Duration>,
     several: bool,
     names: Mutex<BTreeMap<(RunKey, Ordinal), String>>,
+    /// Tools whose last attempt, in whatever run, was not sent: that was told.
+    failing: Mutex<BTreeSet<String>>,
 }
 
 impl Progress {
     /// Progress of one run, or of several that are told apart; each step waits for `pace`.
     pub fn new(pace: Option<Duration>, several: bool) -> Self {
-        Self { pace, several, names: Mutex::default() }
+        Self { pace, several, names: Mutex::default(), failing: Mutex::default() }
     }
 
     /// Names an action that was proposed before this process came, as its own lines would.
@@ -42,6 +44,16 @@ impl Progress {
         let pending = after.pending.get(&ordinal).map(|action| &action.tool);
         let tool = settled.map(|settled| &settled.tool).or(pending);
         tool.map_or_else(|| format!("action {ordinal}"), |tool| format!("{} (action {ordinal})", line(tool, 64)))
+    }
+
+    /// A tool that can't be reached is told of once, until something of it succeeds: its attempts may go on for hours.
+    fn fails_first(&self, ordinal: Ordinal, after: &Checkpoint) -> bool {
+        let tool = after.pending.get(&ordinal).map(|action| action.tool.clone());
+        tool.is_some_and(|tool| self.failing().insert(tool))
+    }
+
+    fn failing(&self) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
+        self.failing.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     fn names(&self) -> std::sync::MutexGuard<'_, BTreeMap<(RunKey, Ordinal), String>> {
@@ -75,6 +87,10 @@ impl Progress {
             Event::ActionFinished(event) => {
                 let name = self.name(run, event.ordinal, after);
                 self.names().remove(&(run.clone(), event.ordinal));
+                let tool = after.recent.iter().rev().find(|settled| settled.ordinal == event.ordinal);
+                if let Some(settled) = tool.filter(|_| event.ok) {
+                    self.failing().remove(&settled.tool);
+                }
                 let how = match (event.ok, event.by) {
                     (true, SettledBy::Lookup) => " (found by its lookup)",
                     (true, SettledBy::SameEffect) => " (done before; not repeated)",
@@ -89,6 +105,11 @@ impl Progress {
             Event::ActionRefused(event) => {
                 Some(format!("{} refused: {}", event.tool, text(&event.text.digest).unwrap_or_default()))
             }
+            Event::AttemptNotSent(event) if self.fails_first(event.ordinal, after) => Some(format!(
+                "{} was not sent and is tried again: {}",
+                self.name(run, event.ordinal, after),
+                text(&event.text.digest).unwrap_or_default()
+            )),
             Event::AttemptUnknown(event) => Some(format!(
                 "outcome of {} unknown: {}",
                 self.name(run, event.ordinal, after),
@@ -141,18 +162,15 @@ impl Observer for Progress {
         for what in &told {
             let id = run.run.as_str();
             let who = if self.several { format!("{}  ", &id[id.len().saturating_sub(6)..]) } else { String::new() };
-            lodestep::note!("{}", fitted(&format!("{who}step {:<4} ", after.seq), what, &tail, columns()));
+            lodestep::note!(
+                "{}",
+                fitted(&format!("{who}step {:<4} ", after.seq), what, &tail, columns(std::io::stderr()))
+            );
         }
         if let Some(pace) = self.pace.filter(|_| !told.is_empty()) {
             std::thread::sleep(pace);
         }
     }
-}
-
-/// The columns of the terminal that the lines are shown on; `None` when they go elsewhere.
-fn columns() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok()?;
-    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
 /// A line of progress: what happened, and where the run stands. On a terminal it has one row: what happened is cut, and where

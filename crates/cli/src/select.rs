@@ -11,12 +11,13 @@ use lodestep::core::{Error, Result, Timestamp};
 use lodestep::store::{Filter, RunRow, Store};
 
 use crate::args::{duration, name_value};
+use crate::place::{Place, place};
 
 /// So many runs' states are read for `--tool`, and so many runs are told a word by one command.
 pub const MOST: usize = 1_000;
 
-/// How many rows are looked through for those that a live worker holds.
-const LOOKED_THROUGH: usize = 10_000;
+/// How many rows are looked through for those that a live worker holds, or that a person has to say something to.
+pub const LOOKED_THROUGH: usize = 10_000;
 
 /// The filters as they are typed; every one that is given has to hold.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -43,6 +44,7 @@ pub struct Sieve {
     wanted: Vec<Wanted>,
     tool: Option<String>,
     filter: Filter,
+    now: Timestamp,
 }
 
 /// What was found.
@@ -53,7 +55,8 @@ pub struct Selected {
     pub note: Option<String>,
 }
 
-/// What `--status` takes: a status, or `running` for a run that a live worker holds.
+/// What `--status` takes: a status, or `running` for a run that a live worker holds. `ready` is every run that a worker could go
+/// on with and none has, as in a listing: also one that waited, and whose word or time has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Status(Status),
@@ -79,17 +82,16 @@ impl Wanted {
         match self {
             // What nobody knows stays open when the run is over.
             Self::Status(Status::InDoubt) => std::iter::once(Status::InDoubt).chain(over()).collect(),
+            Self::Running | Self::Status(Status::Ready) => unfinished(),
             Self::Status(status) => vec![status],
-            Self::Running => unfinished(),
         }
     }
 
-    fn takes(self, row: &RunRow) -> bool {
+    fn takes(self, row: &RunRow, place: Place) -> bool {
         match self {
             Self::Running => row.holder.is_some() && !row.status.is_terminal(),
-            // A ready run that is worked on is running.
-            Self::Status(Status::Ready) => row.status == Status::Ready && row.holder.is_none(),
             Self::Status(Status::InDoubt) => row.has_doubt(),
+            Self::Status(Status::Ready) => place == Place::Ready,
             Self::Status(wanted) => row.status == wanted,
         }
     }
@@ -141,21 +143,38 @@ impl Selection {
     pub fn sieve(&self, store: &dyn Store) -> Result<Sieve> {
         let wanted = self.status.iter().map(|word| Wanted::parse(word)).collect::<Result<Vec<_>>>()?;
         let ago_us = |ago: Duration| i64::try_from(ago.as_micros()).unwrap_or(i64::MAX);
-        let since = self.since.map(|ago| store.now().as_micros().saturating_sub(ago_us(ago)));
+        let now = store.now();
+        let since = self.since.map(|ago| now.as_micros().saturating_sub(ago_us(ago)));
         let filter = Filter {
             agent: self.agent.clone(),
             labels: self.labels.clone(),
             since: since.map(Timestamp::from_micros),
             ..Filter::default()
         };
-        Ok(Sieve { wanted, tool: self.tool.clone(), filter })
+        Ok(Sieve { wanted, tool: self.tool.clone(), filter, now })
     }
 }
 
 impl Sieve {
     /// Does it take a run, as far as its row tells?
     pub fn takes(&self, row: &RunRow) -> bool {
-        (self.wanted.is_empty() || self.wanted.iter().any(|wanted| wanted.takes(row))) && self.filter.takes(row)
+        self.takes_at(row, Place::of(row, self.now))
+    }
+
+    /// Does it take a run that is listed at this place?
+    pub fn takes_at(&self, row: &RunRow, place: Place) -> bool {
+        let is_wanted = self.wanted.is_empty() || self.wanted.iter().any(|wanted| wanted.takes(row, place));
+        is_wanted && self.filter.takes(row)
+    }
+
+    /// Are all runs of the statuses that it names meant, so that the store's indexes count them?
+    pub fn is_indexed(&self) -> bool {
+        let in_no_index = |wanted: &Wanted| match wanted {
+            Wanted::Running | Wanted::Status(Status::Ready) => true,
+            // Beside others it takes some of those that are over.
+            Wanted::Status(status) => *status == Status::InDoubt && !self.takes_only_doubts(),
+        };
+        self.tool.is_none() && !self.wanted.iter().any(in_no_index)
     }
 
     /// Does it take an action of this tool?
@@ -171,7 +190,10 @@ impl Sieve {
     /// The statuses that were said, or these.
     pub fn statuses(&self, otherwise: &[Status]) -> Vec<Status> {
         let said: Vec<Status> = self.wanted.iter().flat_map(|wanted| wanted.statuses()).collect();
-        if said.is_empty() { otherwise.to_vec() } else { said }
+        if said.is_empty() {
+            return otherwise.to_vec();
+        }
+        Status::ALL.into_iter().filter(|status| said.contains(status)).collect()
     }
 
     /// What the store's indexes serve of it, for these statuses.
@@ -200,22 +222,21 @@ impl Sieve {
     ///
     /// The store's errors.
     pub async fn runs(&self, store: &dyn Store, otherwise: &[Status], limit: usize) -> Result<Selected> {
-        // Which of the unfinished ones a worker holds is in no index, and which of those that are over is in doubt.
-        let looks = |wanted: &Wanted| match wanted {
-            Wanted::Running | Wanted::Status(Status::Ready) => true,
-            Wanted::Status(status) => *status == Status::InDoubt && !self.takes_only_doubts(),
-        };
-        let by_row = self.wanted.iter().any(looks);
-        let most = match (by_row, &self.tool) {
-            (true, _) => limit.max(LOOKED_THROUGH),
-            (false, Some(_)) => limit.max(MOST),
-            (false, None) => limit,
+        let most = match (&self.tool, self.is_indexed()) {
+            (None, true) => limit,
+            (Some(_), _) if self.wanted.is_empty() => limit.max(MOST),
+            _ => limit.max(LOOKED_THROUGH),
         };
         let statuses = self.statuses(otherwise);
         let mut rows = alive(store, store.list(DEFAULT_NAMESPACE, &self.filter(&statuses, most + 1)).await?);
         let mut more = rows.len() > most;
         rows.truncate(most);
-        rows.retain(|row| self.takes(row));
+        if self.wanted.contains(&Wanted::Status(Status::Ready)) {
+            let placed = place(store, rows, self.now).await.into_iter();
+            rows = placed.filter(|run| self.takes_at(&run.row, run.place)).map(|run| run.row).collect();
+        } else {
+            rows.retain(|row| self.takes(row));
+        }
         if let Some(tool) = &self.tool {
             more |= rows.len() > MOST;
             rows.truncate(MOST);

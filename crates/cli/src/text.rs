@@ -86,6 +86,27 @@ fn cut(text: &str, most: usize) -> String {
     format!("{cut}…")
 }
 
+/// The columns of the terminal that is written to; `None` when it is none.
+pub fn columns(out: impl std::os::fd::AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(out).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+/// A text in lines of at most so many characters, broken at blanks: a time or a word that is longer stays whole.
+pub fn wrapped(text: &str, most: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(last) if last.chars().count() + 1 + word.chars().count() <= most => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 /// A word as a shell takes it.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
@@ -156,6 +177,13 @@ mod tests {
         assert_eq!(block("a\nb\nc", "  ", 2), "  a\n  b\n  … and 1 more line\n");
         assert_eq!(line("a\nb\tc", 9), "a b c");
         assert_eq!(line("abcdef", 4), "abc…");
+    }
+
+    #[test]
+    fn lines_break_at_blanks_alone() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("at 2026-11-30T13:00:00Z", 10), ["at", "2026-11-30T13:00:00Z"]);
+        assert_eq!(wrapped("", 10), [""]);
     }
 
     #[test]

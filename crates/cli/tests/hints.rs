@@ -39,6 +39,8 @@ fn a_resume_of_a_quarantined_run_exits_as_the_table_says() {
     }
     world.lodestep(&["run", &agent]).exits(5);
     assert_eq!(world.json(&["ls"])[0]["status"], "quarantined");
+    let shown = world.lodestep(&["show", &world.run_id()]).exits(0).out;
+    assert!(shown.contains("crashed 5 times") && shown.contains("while its model was asked"), "{shown}");
     let refused = world.lodestep(&["resume", &world.run_id()]).exits(5);
     assert!(refused.err.contains("run.quarantined") && refused.err.contains("release"), "{refused:?}");
 }

@@ -63,6 +63,9 @@ fn a_held_tool_is_not_sent_to_while_others_go_on() {
     assert_eq!(world.read("paid"), "");
     assert_eq!(world.json(&["hold"])[0]["target"], "tool:pay");
     world.lodestep(&["release", "tool:pay"]).exits(0);
+    let released = world.lodestep(&["ls"]).exits(0).out;
+    assert!(!released.contains("held: ") && released.starts_with("ready (1)\n"), "{released}");
+    assert!(released.contains("no worker holds it, since 20"), "{released}");
     world.lodestep(&["worker", "--until-idle"]).exits(0);
     assert_eq!(world.read("paid").lines().count(), 1);
     assert_eq!(world.json(&["show", "one"])["status"], "completed");

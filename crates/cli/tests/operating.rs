@@ -235,6 +235,14 @@ fn bud_01_a_top_up_with_an_author_and_an_id_lets_a_stopped_run_go_on() {
         (&json!(1), &json!(1), &json!(2)),
         "it counts at once"
     );
+    // A top-up alone moves nothing: it is for a person still, in every listing.
+    let listed = world.lodestep(&["ls"]).exits(0).out;
+    assert!(
+        listed.starts_with("needs you (1)\n") && listed.contains("a word has come that no worker has read"),
+        "{listed}"
+    );
+    assert_eq!(world.json(&["todo"])[0]["kind"], "stopped");
+    assert_eq!(world.json(&["ls", "--status", "ready"]), json!([]));
     world.lodestep(&["resume", &id]).exits(0);
     assert_eq!(paid(&world), 2, "the call was not lost");
     let after = row("tool_calls");

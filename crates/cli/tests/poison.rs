@@ -93,6 +93,8 @@ fn dep_03_a_poison_run_is_quarantined_and_the_others_finish() {
     assert!(ill["why"].as_str().is_some_and(|why| why.contains("crashes")), "{ill}");
     let shown = world.lodestep(&["show", "ill"]).exits(0).out;
     assert!(shown.contains("its workers crashed 5 times on it without an outcome"), "{shown}");
+    assert!(shown.contains("the last time while it performed action 2, poison"), "{shown}");
+    assert!(shown.contains(" log ill\n") && !shown.contains("about to be done"), "{shown}");
     let garbled = row(&world, "garbled");
     assert_eq!((&garbled["status"], &garbled["crashes"]), (&json!("quarantined"), &json!(0)));
     assert!(garbled["why"].as_str().is_some_and(|why| why.contains("undecodable")), "{garbled}");

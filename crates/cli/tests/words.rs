@@ -331,6 +331,8 @@ fn verify_names_a_damaged_page_and_the_runs_that_can_still_be_read() {
     world.lodestep(&["run", &agent]).exits(3);
     let sound = world.lodestep(&["verify"]).exits(0);
     assert!(sound.out.starts_with("store ") && sound.out.contains("store.db: sound\n"), "{sound:?}");
+    assert!(sound.out.lines().count() == 3 && sound.out.ends_with("\n1 run sound\n"), "a line a run: {sound:?}");
+    assert!(world.lodestep(&["verify", &world.run_id()]).exits(0).out.contains("\n  head  "), "one alone in full");
     assert_eq!(world.json(&["verify"])[0]["faults"], json!([]));
     let store = world.path().join("store.db");
     let root = |name: &str| {

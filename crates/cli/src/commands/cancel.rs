@@ -30,12 +30,15 @@ pub async fn cancel(app: &App, run: Option<String>, reason: String, bulk: &Bulk)
     };
     // It is durable by now; what follows may take as long as what was sent.
     let id = short_id(key.run.as_str(), &[]);
-    lodestep::note!("run {id} is being cancelled: nothing more is sent, and what was sent has ten seconds to end");
+    if !already {
+        lodestep::note!("run {id} is being cancelled: nothing more is sent, and what was sent has ten seconds to end");
+    }
     runtime.work_on(&key, Arc::new(Silent), &interruptible(), is_over).await?;
     let opened = inspect::open(runtime.store(), &key).await?;
     let said = if already { "already given: " } else { "" };
     let text = format!("{said}run {id} is {}{}\n", opened.standing.status.as_str(), show::because(&opened));
-    app.say(&format!("{text}{}", people::doubts(app, &opened)), &show::as_json(&opened));
+    let doubts = people::doubts(app, runtime.store(), &opened).await;
+    app.say(&format!("{text}{doubts}"), &show::as_json(&opened));
     Ok(0)
 }
 

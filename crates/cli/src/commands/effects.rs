@@ -31,7 +31,7 @@ pub async fn effects(app: &App, run: &str) -> Result<u8> {
             if effect.attempts.len() == 1 { "" } else { "s" },
             effect.key
         ));
-        for attempt in effect.attempts.iter().filter(|_| effect.attempts.len() > 1) {
+        for attempt in &effect.attempts {
             text.push_str(&format!(
                 "       attempt {} at {} (epoch {}): {}\n",
                 attempt.attempt, attempt.at, attempt.epoch, attempt.outcome

@@ -1,20 +1,22 @@
 //! `ls`: runs in groups, what needs you first. Few of each are shown, the others are counted.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod rows;
 
+use std::collections::BTreeSet;
+
+use lodestep::core::Result;
 use lodestep::core::ids::DEFAULT_NAMESPACE;
-use lodestep::core::rules::remind;
 use lodestep::core::rules::standing::Status;
-use lodestep::core::{Result, Timestamp};
-use lodestep::inspect;
 use lodestep::store::{RunRow, Store};
 use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::commands::hold;
-use crate::people;
-use crate::select::{Selected, Selection, Sieve, alive, unfinished};
-use crate::text::{line, short_id};
+use crate::place::{Place, Placed, asks_a_person, place};
+use crate::retries;
+use crate::select::{LOOKED_THROUGH, Selected, Selection, Sieve, alive, unfinished};
+
+use rows::{Group, in_words};
 
 /// So many runs of a group are shown when nothing is said, the others by their agent and reason.
 const SHOWN: usize = 20;
@@ -22,8 +24,8 @@ const SHOWN: usize = 20;
 /// So many that are over are shown when nothing is said.
 const SHOWN_OVER: usize = 5;
 
-/// So many runs of a status are read; the rest of them are counted.
-const READ: usize = 1_000;
+/// So many runs of a group are shown of a status that was asked for, and so many of each status are listed as JSON.
+const LISTED: usize = 1_000;
 
 /// Counting ends here.
 const COUNTED: usize = 100_000;
@@ -33,223 +35,163 @@ pub async fn ls(app: &App, selection: &Selection, limit: Option<usize>) -> Resul
     let runtime = app.open_to_read()?;
     let store = runtime.store();
     let (sieve, now) = (selection.sieve(store)?, store.now());
-    if selection.status.is_empty() && selection.tool.is_none() {
-        return overview(app, store, &sieve, limit).await;
+    let is_overview = selection.status.is_empty() && selection.tool.is_none();
+    let shown = match (limit, is_overview) {
+        (Some(limit), _) => Shown { of_each: limit, over: limit },
+        (None, true) => Shown { of_each: SHOWN, over: SHOWN_OVER },
+        (None, false) => Shown { of_each: LISTED, over: LISTED },
+    };
+    let mut found = match sieve.is_indexed() {
+        true => by_status(app, store, &sieve, limit, &shown).await?,
+        false => looked_through(store, &sieve).await?,
+    };
+    let mut runs = place(store, std::mem::take(&mut found.rows), now).await;
+    runs.sort_by_key(|run| (run.place, urgency(run), std::cmp::Reverse(run.row.run.number)));
+    if app.json {
+        runs.truncate(limit.unwrap_or(usize::MAX));
     }
-    let Selected { mut rows, note } = sieve.runs(store, &unfinished(), limit.unwrap_or(READ)).await?;
-    rows.sort_by_key(|row| (group(row, now), std::cmp::Reverse(row.started_at)));
-    let groups = GROUPS.iter().enumerate().map(|(number, title)| {
-        let rows: Vec<RunRow> = rows.iter().filter(|row| group(row, now) == number).cloned().collect();
-        Group { title, count: rows.len(), rows }
-    });
-    let text = in_words(&groups.collect::<Vec<_>>(), now, limit.unwrap_or(READ), limit.unwrap_or(READ));
-    app.say(&text, &Value::Array(rows.iter().map(as_json).collect()));
-    note.iter().for_each(|note| lodestep::note!("note: {note}"));
+    let retries = retries::of(store, runs.iter().map(|run| &run.row)).await;
+    if app.json {
+        let listed = runs.iter().map(|run| {
+            let mut row = as_json(&run.row);
+            let of_run = retries.get(&run.row.run.number).into_iter().flatten();
+            row["retries"] = of_run.map(retries::Retry::as_json).collect();
+            row
+        });
+        app.print(&format!("{}\n", Value::Array(listed.collect())));
+    } else {
+        let holds = store.dispatch_holds().await?.open;
+        let mut above: String = holds.iter().filter(|_| is_overview).map(hold::in_a_line).collect();
+        for failing in retries::failing(&retries).iter().filter(|failing| failing.runs > 1) {
+            above.push_str(&format!("{}\n  `{}` stops it\n", failing.in_words(), failing.stop(app)));
+        }
+        let gap = if above.is_empty() { "" } else { "\n" };
+        let groups = grouped(runs, &found);
+        let text = in_words(&groups, &retries, &shown, crate::text::columns(std::io::stdout()));
+        app.print(&format!("{above}{gap}{text}"));
+    }
+    found.note.iter().for_each(|note| lodestep::note!("note: {note}"));
     Ok(0)
 }
 
-/// Runs of one kind.
-struct Group<'a> {
-    title: &'a str,
-    /// Those that were read, newest first.
-    rows: Vec<RunRow>,
-    /// How many there are.
-    count: usize,
+/// How many runs of a group are shown one by one.
+struct Shown {
+    of_each: usize,
+    over: usize,
 }
 
-/// Every group, whatever the number of runs: each by its own index, so that no other group crowds it out.
-async fn overview(app: &App, store: &dyn Store, sieve: &Sieve, limit: Option<usize>) -> Result<u8> {
-    let (read, now) = (limit.unwrap_or(READ), store.now());
-    let mut rows: BTreeMap<i64, RunRow> = BTreeMap::new();
-    let mut counts = [0; GROUPS.len()];
-    let over = [Status::Completed, Status::Failed, Status::Cancelled];
-    for statuses in unfinished().iter().map(std::slice::from_ref).chain([&over[..]]) {
-        let is_over = statuses.len() > 1;
-        let most = if is_over && !app.json { limit.unwrap_or(SHOWN_OVER) } else { read };
-        let found = alive(store, store.list(DEFAULT_NAMESPACE, &sieve.filter(statuses, most + 1)).await?);
-        let more = if found.len() > most {
+/// What was found: the rows that were read, and how many more there are of each place.
+#[derive(Default)]
+struct Found {
+    rows: Vec<RunRow>,
+    more: [usize; Place::ALL.len()],
+    note: Option<String>,
+}
+
+/// Each status by its own index, so that no other crowds it out. Of those that are not over so many are read that the limit
+/// chooses among all of them: a row's place is in no index.
+async fn by_status(app: &App, store: &dyn Store, sieve: &Sieve, limit: Option<usize>, shown: &Shown) -> Result<Found> {
+    let read = limit.unwrap_or(if app.json { LISTED } else { 0 });
+    let read = if app.json && limit.is_none() { read } else { read.max(LOOKED_THROUGH) };
+    let (open, ended): (Vec<Status>, Vec<Status>) =
+        sieve.statuses(&Status::ALL).into_iter().partition(|status| !status.is_terminal());
+    let mut found = Found::default();
+    for statuses in open.iter().map(std::slice::from_ref).chain([&ended[..]]).filter(|statuses| !statuses.is_empty()) {
+        let most = if statuses[0].is_terminal() && !app.json { shown.over } else { read };
+        let rows = alive(store, store.list(DEFAULT_NAMESPACE, &sieve.filter(statuses, most + 1)).await?);
+        if rows.len() > most {
             let counted = store.count(DEFAULT_NAMESPACE, &sieve.filter(statuses, 0), COUNTED).await?;
-            counted.saturating_sub(most)
-        } else {
-            0
-        };
-        counts[of_status(statuses[0])] += more;
-        rows.extend(found.into_iter().take(most).map(|row| (row.run.number, row)));
-    }
-    let doubts = store.list(DEFAULT_NAMESPACE, &sieve.doubts(read)).await?;
-    for row in doubts.into_iter().filter(|row| row.status.is_terminal()) {
-        // Older than what was read of those that are over: it was counted among them.
-        if rows.insert(row.run.number, row).is_none() {
-            counts[OVER] = counts[OVER].saturating_sub(1);
+            found.more[Place::of_most(statuses[0]) as usize] += counted.saturating_sub(most);
         }
+        found.rows.extend(rows.into_iter().take(most));
     }
+    if !ended.is_empty() {
+        older_doubts(store, sieve, read.max(LISTED), &mut found).await?;
+    }
+    if found.more[Place::Waiting as usize] > 0 {
+        older_requests(store, sieve, &mut found).await;
+    }
+    Ok(found)
+}
+
+/// The runs that are over and in doubt, however old: a person is to say what became of their actions.
+async fn older_doubts(store: &dyn Store, sieve: &Sieve, most: usize, found: &mut Found) -> Result<()> {
+    let known: BTreeSet<i64> = found.rows.iter().map(|row| row.run.number).collect();
+    let doubts = store.list(DEFAULT_NAMESPACE, &sieve.doubts(most)).await?;
+    for row in doubts.into_iter().filter(|row| row.status.is_terminal() && !known.contains(&row.run.number)) {
+        // It was counted among those that are over.
+        let more = &mut found.more[Place::Over as usize];
+        *more = more.saturating_sub(1);
+        found.rows.push(row);
+    }
+    Ok(())
+}
+
+/// The runs with the oldest open requests, where more runs wait than are read: a person is what they wait for.
+async fn older_requests(store: &dyn Store, sieve: &Sieve, found: &mut Found) {
     // A damaged index of requests hides no run: what was read by their statuses is shown.
-    let asking = asking(store, sieve, read).await.unwrap_or_else(|error| {
+    let asking = asking(store, sieve, LISTED).await.unwrap_or_else(|error| {
         lodestep::note!("note: open requests can't be read: {} [{}]", error.what(), error.code());
         Vec::new()
     });
-    for row in asking {
-        // Older than what was read of those that wait: it was counted among them.
-        let waits = row.status == Status::Waiting;
-        if rows.insert(row.run.number, row).is_none() && waits {
-            counts[WAITING] = counts[WAITING].saturating_sub(1);
-        }
+    let known: BTreeSet<i64> = found.rows.iter().map(|row| row.run.number).collect();
+    for row in asking.into_iter().filter(|row| row.status == Status::Waiting && !known.contains(&row.run.number)) {
+        // It was counted among those that wait.
+        let more = &mut found.more[Place::Waiting as usize];
+        *more = more.saturating_sub(1);
+        found.rows.push(row);
     }
-    let mut rows: Vec<RunRow> = rows.into_values().collect();
-    rows.sort_by_key(|row| (group(row, now), std::cmp::Reverse(row.run.number)));
-    if app.json {
-        app.print(&format!("{}\n", Value::Array(rows.iter().take(limit.unwrap_or(usize::MAX)).map(as_json).collect())));
-        return Ok(0);
-    }
-    let rows = with_answers(store, rows, now).await;
-    let groups = GROUPS.iter().enumerate().map(|(number, title)| {
-        let rows: Vec<RunRow> = rows.iter().filter(|row| group(row, now) == number).cloned().collect();
-        Group { title, count: rows.len() + counts[number], rows }
-    });
-    let text = in_words(&groups.collect::<Vec<_>>(), now, limit.unwrap_or(SHOWN), limit.unwrap_or(SHOWN_OVER));
-    let holds = store.dispatch_holds().await?.open;
-    let held: String = holds.iter().map(hold::in_a_line).collect();
-    let gap = if held.is_empty() { "" } else { "\n" };
-    app.print(&format!("{held}{gap}{text}"));
-    Ok(0)
 }
 
-/// The rows, those whose requests were answered with what was said; as many of them as are shown when nothing is said.
-async fn with_answers(store: &dyn Store, mut rows: Vec<RunRow>, now: Timestamp) -> Vec<RunRow> {
-    let answered = rows.iter_mut().filter(|row| is_unread(row, now) && needs_a_person(row));
-    for row in answered.take(SHOWN) {
-        let Ok(opened) = inspect::open(store, &row.run.key).await else { continue };
-        if opened.unread.is_empty() && !remind::due(&opened.checkpoint, now).is_empty() {
-            // What a worker is due for is to remind that person.
-            row.due = None;
-        }
-        for (_, request, _) in people::open_requests(&opened) {
-            if let Some(how) = people::answered(&opened, &request.name) {
-                row.why.push_str(&format!(", {how}"));
-            }
-        }
-    }
-    rows
-}
-
-/// The runs with an open request, however old: a person is what they wait for.
+/// The runs with an open request, however old.
 async fn asking(store: &dyn Store, sieve: &Sieve, most: usize) -> Result<Vec<RunRow>> {
     let mut runs = BTreeSet::new();
     let mut rows = Vec::new();
     for request in store.open_requests(DEFAULT_NAMESPACE, most).await? {
         if runs.insert(request.run.number) {
             let found = store.find(DEFAULT_NAMESPACE, request.run.key.run.as_str(), 1).await?;
-            rows.extend(found.into_iter().filter(|row| sieve.takes(row)));
+            rows.extend(found.into_iter().filter(|row| sieve.takes(row) && asks_a_person(row)));
         }
     }
     Ok(alive(store, rows))
 }
 
-fn in_words(groups: &[Group<'_>], now: Timestamp, shown: usize, shown_over: usize) -> String {
-    let all = groups.iter().flat_map(|group| &group.rows);
-    let ids: Vec<&str> = all.map(|row| row.run.key.run.as_str()).collect();
-    let mut text = String::new();
-    for (number, group) in groups.iter().enumerate().filter(|(_, group)| group.count > 0) {
-        let gap = if text.is_empty() { "" } else { "\n" };
-        text.push_str(&format!("{gap}{} ({})\n", group.title, counted(group.count)));
-        let most = if number == OVER { shown_over } else { shown };
-        for row in group.rows.iter().take(most) {
-            text.push_str(&in_a_line(row, &ids, now));
-        }
-        text.push_str(&the_others(group, most));
+/// What no index serves: a tool, and who holds a run.
+async fn looked_through(store: &dyn Store, sieve: &Sieve) -> Result<Found> {
+    let Selected { rows, note } = sieve.runs(store, &unfinished(), LOOKED_THROUGH).await?;
+    Ok(Found { rows, note, ..Found::default() })
+}
+
+/// What nobody knows the outcome of comes first, and requests, which may be many, last.
+fn urgency(run: &Placed) -> usize {
+    if run.row.has_doubt() {
+        return 0;
     }
-    if text.is_empty() { "no runs\n".to_owned() } else { text }
+    let order = [Status::InDoubt, Status::Quarantined, Status::Stopped];
+    order.iter().position(|status| run.place == Place::Person && run.row.status == *status).unwrap_or(order.len())
 }
 
-fn counted(count: usize) -> String {
-    if count > COUNTED { format!("more than {COUNTED}") } else { count.to_string() }
-}
-
-fn in_a_line(row: &RunRow, ids: &[&str], now: Timestamp) -> String {
-    let id = short_id(row.run.key.run.as_str(), ids);
-    let (status, why) = match (row.holder.is_some(), row.status) {
-        (true, _) => ("running", row.why.clone()),
-        (false, Status::Ready) => ("ready", unheld(row)),
-        (false, status) if is_unread(row, now) => (status.as_str(), format!("{}: due, {}", row.why, unheld(row))),
-        (false, status) if status.is_terminal() && row.has_doubt() => {
-            (status.as_str(), format!("in doubt: {}", row.why))
-        }
-        (false, status) => (status.as_str(), row.why.clone()),
-    };
-    let labels: Vec<String> = row.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let tail = [line(&why, 100), line(&labels.join(" "), 60)].join("  ");
-    let shown = format!("  {id:<10} {status:<12} step {:<6} {:<24} {}", row.seq, line(&row.agent, 24), tail.trim());
-    format!("{}\n", shown.trim_end())
-}
-
-/// What is not shown run by run: how many of which agent, for what.
-fn the_others(group: &Group<'_>, shown: usize) -> String {
-    let mut kinds: BTreeMap<(String, String), usize> = BTreeMap::new();
-    for row in group.rows.iter().skip(shown) {
-        let kind = if row.status.is_terminal() { row.status.as_str() } else { kind_of(row) };
-        *kinds.entry((line(&row.agent, 24), kind.to_owned())).or_default() += 1;
-    }
-    let mut kinds: Vec<_> = kinds.into_iter().collect();
-    kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let most = 10;
-    let mut text: String = kinds
+fn grouped(runs: Vec<Placed>, found: &Found) -> Vec<Group> {
+    let is_open = |place: &Place| *place != Place::Over;
+    let is_part = Place::ALL.iter().filter(|place| is_open(place)).any(|place| found.more[*place as usize] > 0);
+    let mut groups: Vec<Group> = Place::ALL
         .iter()
-        .take(most)
-        .map(|((agent, kind), count)| format!("  … {count} more of {agent}  {kind}\n"))
+        .map(|place| Group {
+            place: *place,
+            runs: Vec::new(),
+            more: found.more[*place as usize],
+            is_part: is_part && is_open(place),
+        })
         .collect();
-    let told: usize = kinds.iter().take(most).map(|(_, count)| count).sum();
-    let rest = group.count.saturating_sub(group.rows.len().min(shown) + told);
-    if rest > 0 {
-        text.push_str(&format!("  … {} more\n", counted(rest)));
+    for run in runs {
+        groups[run.place as usize].runs.push(run);
     }
-    text
-}
-
-/// A reason without what tells one run's from another's.
-fn kind_of(row: &RunRow) -> &str {
-    let first = row.why.split([' ', ',', ':']).next().unwrap_or_default();
-    if first.is_empty() { row.status.as_str() } else { first }
+    groups
 }
 
 /// Why a ready run does not move: nobody works on it.
 pub fn unheld(row: &RunRow) -> String {
     format!("no worker holds it, since {}", row.due.unwrap_or(row.updated_at).max(row.updated_at))
-}
-
-const GROUPS: [&str; 5] = ["needs you", "waiting", "ready", "running", "over"];
-const WAITING: usize = 1;
-const READY: usize = 2;
-const OVER: usize = 4;
-
-fn group(row: &RunRow, now: Timestamp) -> usize {
-    match row.status {
-        status if status.is_terminal() && !row.has_doubt() => OVER,
-        _ if is_unread(row, now) => READY,
-        status if status.is_terminal() => 0,
-        Status::InDoubt | Status::Quarantined | Status::Stopped => 0,
-        Status::Waiting if needs_a_person(row) => 0,
-        _ if row.holder.is_some() => 3,
-        status => of_status(status),
-    }
-}
-
-fn of_status(status: Status) -> usize {
-    match status {
-        Status::InDoubt | Status::Quarantined | Status::Stopped => 0,
-        Status::Waiting => WAITING,
-        Status::Ready => READY,
-        Status::Completed | Status::Failed | Status::Cancelled => OVER,
-    }
-}
-
-/// Has something come for a run that waited or stopped, and no worker has taken it up yet? Nobody has to say more.
-fn is_unread(row: &RunRow, now: Timestamp) -> bool {
-    row.holder.is_none() && row.status != Status::Ready && row.due.is_some_and(|due| due <= now)
-}
-
-/// Does it wait for an approval or an answer?
-fn needs_a_person(row: &RunRow) -> bool {
-    row.why.split(", ").any(|reason| reason.starts_with("approval ") || reason.starts_with("answer "))
 }
 
 /// A run's row as JSON.

@@ -133,7 +133,8 @@ async fn over(app: &App, runtime: &Runtime, row: &RunRow) -> Result<u8> {
     let opened = inspect::open(runtime.store(), key).await?;
     let id = short_id(key.run.as_str(), &[]);
     let status = opened.standing.status;
-    let text = format!("run {id} is {}{}\n{}", status.as_str(), show::because(&opened), people::doubts(app, &opened));
+    let doubts = people::doubts(app, runtime.store(), &opened).await;
+    let text = format!("run {id} is {}{}\n{doubts}", status.as_str(), show::because(&opened));
     app.say(&text, &show::as_json(&opened));
     Ok(exit_code(status))
 }

@@ -11,7 +11,7 @@ use lodestep::core::rules::inbox::Verdict;
 use lodestep::core::rules::standing::{Reason, Standing, Status};
 use lodestep::core::{Definition, Digest, Error, Result, RunId, RunKey};
 use lodestep::secrets::Lacking;
-use lodestep::store::{Filter, RunRow, Started};
+use lodestep::store::{Filter, RunRow, Started, Store};
 use lodestep::worker::{DRAIN, Shutdown};
 use lodestep::{Runtime, Start, agent::AgentFile, fault, inspect, secrets};
 use serde_json::{Value, json};
@@ -230,7 +230,7 @@ pub async fn follow(app: &App, runtime: &Runtime, key: &RunKey, pace: Option<Dur
             }
             Asked::Later => {}
         }
-        let code = report(app, &opened, &stands);
+        let code = report(app, runtime.store(), &opened, &stands).await;
         following.shown();
         notify.drain().await;
         return Ok(code);
@@ -318,7 +318,7 @@ impl StopSignals {
 }
 
 /// Says where a run stands; the exit code.
-fn report(app: &App, opened: &inspect::Opened, stands: &Standing) -> u8 {
+async fn report(app: &App, store: &dyn Store, opened: &inspect::Opened, stands: &Standing) -> u8 {
     if app.json {
         app.print(&format!("{}\n", show::as_json(opened)));
         return exit_code(stands.status);
@@ -329,7 +329,7 @@ fn report(app: &App, opened: &inspect::Opened, stands: &Standing) -> u8 {
     if stands.status == Status::Waiting {
         app.print(&people::hints(app, opened));
     }
-    app.print(&people::doubts(app, opened));
+    app.print(&people::doubts(app, store, opened).await);
     for name in opened.checkpoint.artifacts.keys().filter(|_| stands.status.is_terminal()) {
         app.print(&format!("  {}\n", line(&app.command(&format!("artifacts {id} {name}")), 200)));
     }

@@ -51,7 +51,7 @@ pub async fn show(app: &App, run: &str, at: Option<u64>) -> Result<u8> {
     section(&mut text, "quotas", &quotas(&opened));
     if at.is_none() {
         section(&mut text, "requests", &people::hints(app, &opened));
-        section(&mut text, "unknown outcomes", &people::doubts(app, &opened));
+        section(&mut text, "unknown outcomes", &people::doubts(app, runtime.store(), &opened).await);
     }
     section(&mut text, "tools are not kept from the store here", &line(uncaged.as_deref().unwrap_or_default(), 600));
     text.push_str(&format!("\nstep {}  head {}\n", opened.checkpoint.seq, opened.checkpoint.head));
@@ -207,7 +207,19 @@ fn pending(opened: &Opened) -> String {
             ActionState::Gated { gate: Gate::Quota } => "waits for room in a quota".to_owned(),
             ActionState::Gated { gate: Gate::Siblings } => "is judged when its siblings are settled".to_owned(),
             ActionState::Ready { .. } if action.attempts == 0 && action.approved.is_some() => approved(action),
+            ActionState::Ready { .. } if action.maybe_sent => {
+                format!(
+                    "the outcome of attempt {} is unknown; it is sent again under its key, or looked up",
+                    action.attempts
+                )
+            }
+            ActionState::Ready { .. } if opened.standing.status == Status::Quarantined => {
+                "may have been begun: its worker crashed, and it may be repeated".to_owned()
+            }
             ActionState::Gated { gate: Gate::Open } | ActionState::Ready { .. } => "is about to be done".to_owned(),
+            ActionState::Open { attempt, .. } if opened.row.holder.is_none() => {
+                format!("the outcome of attempt {attempt} is unknown: its worker is gone")
+            }
             ActionState::Open { attempt, .. } => format!("attempt {attempt} is under way"),
             ActionState::LookUp { not_before, .. } => format!("is looked up at {not_before}"),
             ActionState::Held { run, action, since } => {
@@ -334,7 +346,7 @@ pub fn acts(app: &App, opened: &Opened) -> String {
             &["resume", "cancel"]
         }
         Status::Ready | Status::Waiting | Status::InDoubt | Status::Stopped => &["tell", "resume", "cancel"],
-        Status::Quarantined => &["release", "cancel"],
+        Status::Quarantined => &["log", "release", "cancel"],
         Status::Completed | Status::Failed | Status::Cancelled => &["show", "effects", "verify", "fork"],
     };
     let beside = reasons.iter().filter_map(|reason| match reason {

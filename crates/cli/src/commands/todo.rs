@@ -1,4 +1,4 @@
-//! `todo`: what waits for people, a line each, with the command that settles it.
+//! `todo`: what waits for people, and below each the command that comes next.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -16,7 +16,8 @@ use crate::app::App;
 use crate::commands::show::needs_guidance;
 use crate::people::{self, About};
 use crate::select::{MOST, Selection, Sieve};
-use crate::text::{line, short_id, squeezed, visible};
+use crate::sent::{Sent, sent};
+use crate::text::{line, short_id, squeezed};
 
 /// Something that a person has to say.
 pub struct Item {
@@ -34,11 +35,16 @@ pub struct Item {
     pub since: Timestamp,
     /// When it ends by itself, if it does.
     pub until: Option<Timestamp>,
-    /// The command that settles it.
+    /// What else one needs to know to look for it elsewhere: the key and the time of a doubtful attempt.
+    pub sent: Option<Sent>,
+    /// The command that settles it, or that shows what a person has to find out first.
     pub command: String,
-    /// What else would.
-    pub or: &'static str,
+    /// What else would, or what comes then.
+    pub or: String,
 }
+
+/// What can be said of a doubt; none of them is likelier than the others.
+const BECAME: [&str; 4] = ["--happened", "--retry", "--did-not-happen", "--abandon"];
 
 /// Lists what waits for people.
 pub async fn todo(app: &App, selection: &Selection, limit: usize) -> Result<u8> {
@@ -55,7 +61,8 @@ pub async fn todo(app: &App, selection: &Selection, limit: usize) -> Result<u8> 
     if app.json {
         app.print(&format!("{}\n", Value::Array(items.iter().map(as_json).collect())));
     } else {
-        let lines: String = items.iter().map(in_a_line).collect();
+        let columns = crate::text::columns(std::io::stdout());
+        let lines: String = items.iter().map(|item| in_words(item, columns)).collect();
         app.print(if items.is_empty() { "nothing waits for you\n" } else { &lines });
     }
     if left_out > 0 || more {
@@ -87,7 +94,7 @@ async fn items(app: &App, store: &dyn Store, sieve: &Sieve) -> Result<(Vec<Item>
 async fn of_run(app: &App, store: &dyn Store, sieve: &Sieve, row: RunRow) -> Vec<Item> {
     let id = short_id(row.run.key.run.as_str(), &[]).to_owned();
     let opened = inspect::open(store, &row.run.key).await;
-    let item = |kind, action: Option<u32>, what: String, command: String, or| Item {
+    let item = |kind, action: Option<u32>, what: String, command: String, or: &str| Item {
         kind,
         run: row.clone(),
         action,
@@ -95,8 +102,9 @@ async fn of_run(app: &App, store: &dyn Store, sieve: &Sieve, row: RunRow) -> Vec
         what,
         since: row.updated_at,
         until: None,
+        sent: None,
         command: app.command(&command),
-        or,
+        or: or.to_owned(),
     };
     let mut items = Vec::new();
     if opened.as_ref().is_ok_and(|opened| people::is_said(opened, About::Run)) {
@@ -105,10 +113,15 @@ async fn of_run(app: &App, store: &dyn Store, sieve: &Sieve, row: RunRow) -> Vec
     for action in opened.iter().flat_map(doubtful).filter(|action| sieve.takes_tool(&action.tool)) {
         let ordinal = action.ordinal.0;
         let what = opened.as_ref().map(|opened| call(opened, action)).unwrap_or_default();
-        let command = format!("resolve {id} {ordinal} --happened");
-        let or =
-            if row.status.is_terminal() { "or --did-not-happen, or --abandon" } else { "or --retry, or --abandon" };
-        items.push(item("in doubt", Some(ordinal), what, command, or));
+        // After a cancel nothing is sent again.
+        let ways = BECAME.iter().filter(|way| !(row.status.is_terminal() && **way == "--retry"));
+        let ways: Vec<&str> = ways.copied().collect();
+        let then = format!("then resolve {id} {ordinal} with {}", ways.join(", "));
+        let mut doubt = item("in doubt", Some(ordinal), what, format!("show {id}"), &then);
+        if let Ok(opened) = &opened {
+            doubt.sent = Some(sent(store, opened, action).await);
+        }
+        items.push(doubt);
     }
     let calls = |opened: &Opened| opened.checkpoint.pending.values().any(|action| sieve.takes_tool(&action.tool));
     let is_meant = sieve.takes_every_tool() || opened.as_ref().is_ok_and(calls);
@@ -153,7 +166,6 @@ async fn asked(app: &App, store: &dyn Store, sieve: &Sieve, requests: &[RequestR
         }
         let name = short.get(&request.name).cloned().unwrap_or_default();
         let until = action.asked_until();
-        let expires = until.map(|at| format!(", expires {at}")).unwrap_or_default();
         let (kind, command, or) = match approval {
             true => ("approval", format!("approve {name}"), "or deny"),
             false => ("question", format!("answer {name} …"), ""),
@@ -163,11 +175,12 @@ async fn asked(app: &App, store: &dyn Store, sieve: &Sieve, requests: &[RequestR
             run: opened.row.clone(),
             action: Some(action.ordinal.0),
             request: Some(request.name),
-            what: format!("{}, since {}{expires}", call(opened, action), open.asked_at),
+            what: call(opened, action),
             since: open.asked_at,
             until,
+            sent: None,
             command: app.command(&command),
-            or,
+            or: or.to_owned(),
         });
     }
     Ok(items)
@@ -219,19 +232,32 @@ pub fn call(opened: &Opened, action: &Action) -> String {
     line(&format!("{} {}", action.tool, arguments.join(" ")), 80).trim_end().to_owned()
 }
 
-fn in_a_line(item: &Item) -> String {
+/// What it is about in a row that fits the terminal; its times and its command stand whole below.
+fn in_words(item: &Item, columns: Option<usize>) -> String {
     let id = short_id(item.run.run.key.run.as_str(), &[]);
     let agent = line(&item.run.agent, 24);
     let action = item.action.map(|action| format!(" action {action}")).unwrap_or_default();
+    let head = format!("{:<12} {id} {agent}{action}  ", item.kind);
+    let room = columns.map_or(usize::MAX, |columns| columns.saturating_sub(head.chars().count()).max(20));
+    let sent = item.sent.as_ref().map(Sent::in_words).filter(|sent| !sent.is_empty());
+    let until = item.until.map(|until| format!(", expires {until}")).unwrap_or_default();
+    let times = sent.map(|sent| format!("; {sent}")).unwrap_or_default();
     let or = if item.or.is_empty() { String::new() } else { format!("  ({})", item.or) };
-    format!("{:<12} {id} {agent}{action}  {}  →  {}{or}\n", item.kind, visible(&item.what), item.command)
+    format!(
+        "{head}{}\n             since {}{until}{times}\n             →  {}{or}\n",
+        line(&item.what, room),
+        item.since,
+        item.command
+    )
 }
 
 /// An item as JSON.
 pub fn as_json(item: &Item) -> Value {
+    let sent = item.sent.as_ref();
     json!({
         "kind": item.kind, "run": item.run.run.key.run, "agent": item.run.agent, "labels": item.run.labels,
-        "action": item.action, "request": item.request, "what": item.what, "command": item.command,
+        "action": item.action, "request": item.request, "what": item.what, "command": item.command, "then": item.or,
+        "key": sent.and_then(|sent| sent.key.clone()), "sent_at": sent.and_then(|sent| sent.at).map(|at| at.to_string()),
         "since": item.since.to_string(), "until": item.until.map(|until| until.to_string()),
     })
 }

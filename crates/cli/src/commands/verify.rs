@@ -13,6 +13,7 @@ use crate::text::short_id;
 /// Verifies the file, then one run, or all. Exits 7 when something is damaged.
 pub async fn verify(app: &App, run: Option<String>) -> Result<u8> {
     let runtime = app.open_to_read().map_err(unopened)?;
+    let in_full = run.is_some();
     let file = File::check(app, &runtime).await?;
     let audit = match wanted(app, &runtime, run).await {
         // What can't be read of a damaged file is no more than that, and the file's faults are still told.
@@ -21,12 +22,14 @@ pub async fn verify(app: &App, run: Option<String>) -> Result<u8> {
     };
     let (mut reports, mut text, mut damaged) =
         (vec![file.as_json(app, &audit.strays)], file.in_words(app), file.damage.is_some());
+    let mut sound = 0;
     for run in audit.runs {
         let id = short_id(run.key.run.as_str(), &[]).to_owned();
         match inspect::verify(runtime.store(), &run).await {
             Ok(report) => {
                 damaged |= !report.faults.is_empty();
-                text.push_str(&in_words(&id, &report));
+                sound += usize::from(report.faults.is_empty());
+                text.push_str(&in_words(&id, &report, in_full));
                 let mut json = json!(report);
                 if file.damage.is_some() && report.faults.is_empty() {
                     let unreadable = unreadable(&runtime, &run).await;
@@ -49,6 +52,11 @@ pub async fn verify(app: &App, run: Option<String>) -> Result<u8> {
     }
     if reports.len() == 1 {
         text.push_str(if damaged { "no run can be read\n" } else { "no runs\n" });
+    }
+    if !in_full && reports.len() > 1 {
+        let faulty = reports.len() - 1 - sound;
+        let faulty = if faulty > 0 { format!(", {faulty} DAMAGED") } else { String::new() };
+        text.push_str(&format!("{sound} run{} sound{faulty}\n", if sound == 1 { "" } else { "s" }));
     }
     app.say(&text, &Value::Array(reports));
     Ok(if damaged { 7 } else { 0 })
@@ -128,12 +136,18 @@ impl File {
     }
 }
 
-fn in_words(id: &str, report: &Report) -> String {
+/// A run that is sound takes one line among others, and its digests stand below it when it is asked for alone.
+fn in_words(id: &str, report: &Report, in_full: bool) -> String {
     if report.faults.is_empty() {
         let erased = if report.erased > 0 { format!(", {} values erased", report.erased) } else { String::new() };
+        let digests = format!("  head  {}\n  state {}\n", report.head, report.state);
         return format!(
-            "run {id}: sound. {} transitions, {} snapshots, {} rows, {} values{erased}\n  head  {}\n  state {}\n",
-            report.transitions, report.snapshots, report.rows, report.values, report.head, report.state
+            "run {id}: sound. {} transitions, {} snapshots, {} rows, {} values{erased}\n{}",
+            report.transitions,
+            report.snapshots,
+            report.rows,
+            report.values,
+            if in_full { digests.as_str() } else { "" }
         );
     }
     report.faults.iter().fold(format!("run {id}: DAMAGED\n"), |text, fault| format!("{text}  {fault}\n"))

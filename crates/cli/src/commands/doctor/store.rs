@@ -14,6 +14,8 @@ use lodestep::{Runtime, inspect};
 use super::checkup::{Area, Checkup};
 use crate::app::App;
 use crate::fitness;
+use crate::retries;
+use crate::select::LOOKED_THROUGH;
 use crate::text::{bytes, short_id};
 
 /// With less room than this a transition may be refused at any moment.
@@ -68,6 +70,7 @@ pub async fn look(app: &App, checkup: &mut Checkup) -> Option<Opened> {
         Err(error) => checkup.problem(Area::File, error.what().to_owned(), error.next().to_owned()),
     }
     statuses(&*store, checkup).await;
+    tools(app, &*store, checkup).await;
     let runtime = Runtime::builder(Arc::clone(&store) as Arc<dyn Store>).build();
     journals(&runtime, is_sound, checkup).await;
     unfit(&runtime, checkup).await;
@@ -219,6 +222,19 @@ async fn unfit(runtime: &Runtime, checkup: &mut Checkup) {
         if !unfit.error.code().starts_with("store.") {
             checkup.warn(Area::Runs, fitness::in_words(&unfit), unfit.error.next().to_owned());
         }
+    }
+}
+
+/// The tools whose attempts fail, as far as runs try them again.
+async fn tools(app: &App, store: &dyn Store, checkup: &mut Checkup) {
+    let filter =
+        Filter { statuses: vec![Status::Waiting, Status::Ready], limit: Some(LOOKED_THROUGH), ..Filter::default() };
+    // Why they can't be listed is told above.
+    let Ok(rows) = store.list(DEFAULT_NAMESPACE, &filter).await else { return };
+    for failing in retries::failing(&retries::of(store, rows.iter()).await) {
+        let next =
+            format!("look whether what it calls is up; `{}` stops its attempts until `release`", failing.stop(app));
+        checkup.warn(Area::Tools, failing.in_words(), next);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use lodestep_core::checkpoint::Phase;
+use lodestep_core::checkpoint::{Action, ActionState, Phase};
 use lodestep_core::event::{CallLost, Event, StopReason};
 use lodestep_core::rules::quarantine::{REWOUND, quarantine};
 use lodestep_core::rules::standing::standing;
@@ -32,6 +32,27 @@ fn in_words(error: &Error) -> String {
     format!("{}; {}", error.what(), error.next())
 }
 
+/// What a worker that is gone was doing, as far as the journal tells: what it left open, else what came next.
+fn at_work(draft: &Draft) -> String {
+    let state = draft.checkpoint();
+    let left = draft.events().iter().find_map(|event| match event {
+        Event::AttemptUnknown(unknown) => Some(unknown.ordinal),
+        _ => None,
+    });
+    let lost_a_call = draft.events().iter().any(|event| matches!(event, Event::CallLost(_)));
+    let is_next = |action: &&Action| match action.state {
+        ActionState::Ready { .. } => !lost_a_call,
+        ActionState::Open { .. } | ActionState::LookUp { .. } => true,
+        _ => Some(action.ordinal) == left,
+    };
+    let left = left.and_then(|ordinal| state.pending.get(&ordinal));
+    match left.or_else(|| state.pending.values().find(is_next)) {
+        Some(action) => format!("it performed action {}, {}", action.ordinal, action.tool),
+        None if lost_a_call || state.decision.is_none() => "its model was asked".to_owned(),
+        None => format!("it was at step {}", state.seq),
+    }
+}
+
 /// A run that crashed its workers so often, without an outcome between, is quarantined.
 const CRASHES_TO_QUARANTINE: u32 = 5;
 
@@ -45,7 +66,11 @@ impl Drive {
         if self.claim.crashes < CRASHES_TO_QUARANTINE || draft.checkpoint().phase != Phase::Active {
             return Ok(());
         }
-        let text = format!("its workers crashed {} times on it without an outcome", self.claim.crashes);
+        let text = format!(
+            "its workers crashed {} times on it without an outcome, the last time while {}",
+            self.claim.crashes,
+            at_work(draft)
+        );
         self.claim.crashes = 0;
         quarantine(draft, StopReason::Crashes, text)
     }
