@@ -99,7 +99,7 @@ fn sql_03_a_large_value_whose_file_is_gone_is_named_and_the_other_runs_go_on() {
         fs::remove_dir_all(folder.expect("read").path()).expect("removed");
     }
     let verified = world.lodestep(&["verify"]).exits(7);
-    assert_eq!(verified.out.matches("DAMAGED").count(), 1, "{verified:?}");
+    assert_eq!(verified.out.matches(": DAMAGED").count(), 1, "{verified:?}");
     let (_, told, count) = saved(&world, "saved", &sound);
     assert_eq!((count, &told["left"][0]["error"]["code"]), (sound.len() - 1, &json!("store.value_damaged")), "{told}");
     // Taken in elsewhere, a saved run is what it was.
