@@ -32,12 +32,12 @@ async fn check_run(
     ledger: &BTreeMap<(String, u32), Effect>,
     outcome: &mut Outcome,
 ) -> Result<()> {
-    let loaded = world.store.load(run).await?;
+    let loaded = world.machine.store.load(run).await?;
     let state = loaded.checkpoint()?;
     let name = run.run.to_string();
-    let verified = verify(&world.store, &loaded.row.run).await?;
+    let verified = verify(&world.machine.store, &loaded.row.run).await?;
     outcome.faults.extend(verified.faults.into_iter().map(|fault| format!("run {name} does not verify: {fault}")));
-    let settled = world.witness.settled(&name);
+    let settled = world.machine.witness.settled(&name);
     for ordinal in (1..=state.last_ordinal).map(Ordinal) {
         let times = ledger.get(&(name.clone(), ordinal.0)).map_or(0, |effect| effect.times);
         let is_effect = ledger.get(&(name.clone(), ordinal.0)).is_some_and(|effect| !effect.class.is_repeatable());
@@ -52,7 +52,7 @@ async fn check_run(
         };
         outcome.faults.extend(fault.map(|fault| format!("run {name}: action {ordinal} {fault}")));
     }
-    let letters = world.store.beside(&loaded.row.run).await?.letters;
+    let letters = world.machine.store.beside(&loaded.row.run).await?.letters;
     for id in world.accepted(&name) {
         if !letters.iter().any(|letter| letter.id == id) {
             outcome.faults.push(format!("run {name}: the word {id} was accepted and is not there"));

@@ -1,27 +1,20 @@
 //! A program of one's own, crashed everywhere: once undisturbed, then once for every poll of its tasks, with a crash before
 //! it and a new process that goes on. The world has to be the same each time.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use lodestep_core::checkpoint::{Action, ActionState};
 use lodestep_core::event::Gate;
 use lodestep_core::rules::inbox::{Became, Word};
 use lodestep_core::rules::standing::{Status, standing};
 use lodestep_core::{Checkpoint, Error, Result, RunKey};
-use lodestep_store::{Clock, MemoryStore, Started, Store as _};
+use lodestep_store::{Started, Store as _};
 use tokio::time::Instant;
 
-use super::chance::Chance;
-use super::clock::SimClock;
 use super::faults::Faults;
-use super::hints::Hints;
-use super::process::{Kill, Process};
-use super::store::SimStore;
-use super::witness::Witness;
-use crate::observe::Silent;
+use super::machine::{Machine, Program};
+use super::process::Kill;
 use crate::runtime::{Runtime, RuntimeBuilder, Start};
 use crate::worker::Shutdown;
 
@@ -120,7 +113,7 @@ pub fn crash_everywhere(app: &(impl App + ?Sized)) -> Crashes {
 
 impl Crashes {
     fn compare(&mut self, at: &str, wanted: &End, end: &End) {
-        let names: std::collections::BTreeSet<&String> = wanted.applied.keys().chain(end.applied.keys()).collect();
+        let names: BTreeSet<&String> = wanted.applied.keys().chain(end.applied.keys()).collect();
         for name in names {
             let times = |end: &End| end.applied.get(name).copied().unwrap_or(0);
             let (before, after) = (times(wanted), times(end));
@@ -148,49 +141,22 @@ fn story(app: &(impl App + ?Sized), kill: Option<Kill>) -> Result<End> {
     }
 }
 
-/// Where the program's processes run.
-struct Machine<'a, A: ?Sized> {
+/// An app on a machine.
+struct Staged<'a, A: ?Sized> {
     app: &'a A,
-    chance: Arc<Chance>,
-    clock: Arc<SimClock>,
-    store: MemoryStore,
-    hints: Arc<Hints>,
-    witness: Arc<Witness>,
-    processes: Mutex<Vec<Arc<Process>>>,
+    machine: Machine,
 }
 
-impl<A: App + ?Sized> Machine<'_, A> {
-    fn program(&self, kill: Option<Kill>) -> (Runtime, Arc<Process>, Arc<SimStore>) {
-        let process = Process::start(self.chance.clone(), Faults::NONE, kill);
-        let (inner, hints, witness) = (self.store.clone(), self.hints.clone(), self.witness.clone());
-        let full = Arc::new(Mutex::new(None));
-        let store =
-            Arc::new(SimStore::new(inner, hints, process.clone(), witness, self.chance.clone(), Faults::NONE, full));
-        let (tasks, ids) = (process.clone(), self.chance.clone());
-        let clock: Arc<dyn Clock> = self.clock.clone();
-        let builder = Runtime::builder(store.clone())
-            .clock(clock)
-            .ids(move || u128::from(ids.below(usize::MAX) as u64))
-            .tasks(move |task: BoxFuture<'static, ()>| tasks.task(task));
-        (self.app.program(builder).build(), process, store)
+impl<A: App + ?Sized> Staged<'_, A> {
+    fn program(&self, kill: Option<Kill>) -> Program {
+        self.machine.start(Faults::NONE, kill, |builder| self.app.program(builder))
     }
 
-    /// Works until the process dies, then by another.
-    async fn work(&self, kill: Option<Kill>) {
-        let mut kill = kill;
+    /// Works until the process dies, then by another; never ends.
+    async fn work(&self, mut kill: Option<Kill>) {
         loop {
-            let (runtime, process, store) = self.program(kill.take());
-            let work = async move {
-                let _ = runtime.work(Arc::new(Silent), &Shutdown::default()).await;
-            };
-            self.processes.lock().unwrap_or_else(PoisonError::into_inner).push(process.clone());
-            tokio::select! {
-                biased;
-                () = process.death() => {}
-                () = process.task(Box::pin(work)) => {}
-            }
-            process.kill();
-            store.bury();
+            let program = self.program(kill.take());
+            self.machine.work(program, &Shutdown::default(), std::future::pending()).await;
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
     }
@@ -199,7 +165,7 @@ impl<A: App + ?Sized> Machine<'_, A> {
     async fn look_after(&self, runtime: &Runtime, run: &RunKey) -> Result<Checkpoint> {
         let until = Instant::now() + LONGEST;
         loop {
-            let state = self.store.load(run).await?.checkpoint()?;
+            let state = self.machine.store.load(run).await?.checkpoint()?;
             let stands = standing(&state);
             let is_over = state.is_over() && state.pending.is_empty();
             if is_over || matches!(stands.status, Status::Stopped | Status::Quarantined) {
@@ -223,7 +189,7 @@ impl<A: App + ?Sized> Machine<'_, A> {
             ActionState::Gated { gate: Gate::Answer(request) } => {
                 Some(Word::Answer { request: request.name, value: String::new() })
             }
-            ActionState::Doubt { since, attempt, .. } if self.store.now() >= since.plus_ms(RESTS_MS) => {
+            ActionState::Doubt { since, attempt, .. } if self.machine.store.now() >= since.plus_ms(RESTS_MS) => {
                 let key = action.key.clone().unwrap_or_default();
                 let happened = self.app.happened(&InDoubt { tool: action.tool.clone(), key });
                 let became = if happened { Became::Happened(Vec::new()) } else { Became::SendAgain };
@@ -235,29 +201,18 @@ impl<A: App + ?Sized> Machine<'_, A> {
 }
 
 async fn play(app: &(impl App + ?Sized), kill: Option<Kill>) -> Result<End> {
-    let clock = Arc::new(SimClock::start());
-    let store = MemoryStore::new(clock.clone());
-    let machine = Machine {
-        app,
-        chance: Arc::new(Chance::of_seed(0)),
-        hints: Hints::of(&store),
-        witness: Arc::new(Witness::new(clock.clone(), false)),
-        clock,
-        store,
-        processes: Mutex::default(),
-    };
-    let (client, ..) = machine.program(None);
+    let staged = Staged { app, machine: Machine::new(0, false) };
+    let client = staged.program(None).runtime;
     let run = match client.start(app.start()).await? {
         Started::New(run) => RunKey::clone(&run.key),
         _ => return Err(Error::new("simulation.joined", "the start joined another run", "start a new one")),
     };
     let state = tokio::select! {
         biased;
-        state = machine.look_after(&client, &run) => state?,
-        () = machine.work(kill) => return Err(Error::new("simulation.broken", "work ended", "")),
+        state = staged.look_after(&client, &run) => state?,
+        () = staged.work(kill) => return Err(Error::new("simulation.broken", "work ended", "")),
     };
     let artifacts = state.artifacts.iter().map(|(name, kept)| (name.clone(), kept.content.digest.to_string()));
-    let first = machine.processes.lock().unwrap_or_else(PoisonError::into_inner).first().cloned();
-    let polls = first.map_or(0, |process| process.polls());
+    let polls = staged.machine.workers().first().map_or(0, |worker| worker.process.polls());
     Ok(End { applied: app.applied(), status: standing(&state).status.as_str(), artifacts: artifacts.collect(), polls })
 }

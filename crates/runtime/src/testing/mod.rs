@@ -10,7 +10,7 @@
 //! world really applied.
 //!
 //! - `simulation`: one story. `crash`: a program of one's own, killed everywhere.
-//! - `process`, `store`, `hints`: a process, its way to the store, and the store's word that something changed.
+//! - `machine`: what outlives a process. `process`, `store`, `hints`: a process, its way to the store, and the store's word that something changed.
 //! - `outside`, `agent`, `person`: tools and their ledger, models, people.
 //! - `witness`, `check`: what has to hold, at each call and at the end.
 //! - `faults`, `chance`, `clock`: what goes wrong and how often, the seed, the time.
@@ -22,6 +22,7 @@ mod clock;
 mod crash;
 mod faults;
 mod hints;
+mod machine;
 mod outside;
 mod person;
 mod process;
