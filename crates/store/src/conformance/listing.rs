@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use lodestep_core::event::{Ending, Event, RunEnded};
 use lodestep_core::rules::standing::Status;
 use lodestep_core::{RunId, RunKey};
 
-use super::script::{Held, RELEASE, begin, key, labelled, start_of};
+use super::script::{Held, RELEASE, begin, cancel, key, labelled, start_of};
 use super::{Checked, Subject, ensure, ensure_equal};
 use crate::store::{Filter, RunRow};
 
@@ -62,6 +63,35 @@ pub(super) async fn a_listing_shows_only_what_its_filter_names(subject: Arc<dyn 
     ensure_equal!(list(&[Status::Ready], Some("b"), None).await?, ["r4"]);
     ensure_equal!(list(&[Status::Failed], Some("b"), None).await?, [""; 0]);
     ensure_equal!(ids(&store.list("theirs", &Filter::default()).await?), ["x"]);
+    Ok(())
+}
+
+pub(super) async fn who_is_in_doubt_is_listed_whether_or_not_it_is_over(subject: Arc<dyn Subject>) -> Checked {
+    let store = subject.store();
+    for id in ["doubt", "over", "plain", "ready"] {
+        begin(&*store, id).await?;
+    }
+    let worker = store.enlist().await?;
+    for id in ["doubt", "over", "plain"] {
+        let mut run = Held::take(&store, id, worker.clone()).await?;
+        if id != "plain" {
+            run.doubt().await?;
+        }
+        if id != "doubt" {
+            store.send(&run.key(), "enough", &cancel()).await?;
+            let mut draft = run.reading().await?;
+            let text = draft.put("cancelled");
+            draft.push(Event::RunEnded(RunEnded { ending: Ending::Cancelled, text }))?;
+            run.commit(draft, RELEASE).await?;
+        }
+    }
+    let in_doubt = |statuses: &[Status]| Filter { statuses: statuses.to_vec(), in_doubt: true, ..Filter::default() };
+    let all = [Status::InDoubt, Status::Completed, Status::Failed, Status::Cancelled];
+    for (statuses, wanted) in [(&all[..], &["over", "doubt"][..]), (&[Status::Cancelled], &["over"])] {
+        ensure_equal!(ids(&store.list("default", &in_doubt(statuses)).await?), wanted);
+        ensure_equal!(store.count("default", &in_doubt(statuses), 9).await?, wanted.len());
+    }
+    ensure_equal!(ids(&store.list("default", &in_doubt(&[])).await?), ["over", "doubt"]);
     Ok(())
 }
 

@@ -223,6 +223,7 @@ pub fn cases() -> Vec<Case> {
         listing:
             runs_are_listed_newest_first,
             a_listing_shows_only_what_its_filter_names,
+            who_is_in_doubt_is_listed_whether_or_not_it_is_over,
             a_listing_goes_by_labels_and_by_when_a_run_began,
             a_run_is_found_by_the_end_of_its_id,
             requests_are_found_by_the_start_of_their_name;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use lodestep_core::definition::{Limits, QuotaLimits};
 use lodestep_core::effect::Class;
 use lodestep_core::event::{
-    ActionFinished, ActionProposed, ArtifactSaved, AttemptStarted, CallAnswered, CallReserved, DecisionOpened, Ending,
-    Event, Gate, NoteTaken, Request, RunEnded, RunStarted, SettledBy,
+    ActionFinished, ActionProposed, ArtifactSaved, AttemptStarted, AttemptUnknown, CallAnswered, CallReserved,
+    DecisionOpened, Ending, Event, Gate, NoteTaken, Request, RunEnded, RunStarted, SettledBy, UnknownNext,
 };
 use lodestep_core::quota::Amounts;
 use lodestep_core::rules::inbox::{Message, Word, read};
@@ -200,6 +200,19 @@ impl Held {
         let send_by = draft.now().plus_ms(1_000);
         draft.push(Event::AttemptStarted(AttemptStarted { ordinal, attempt: 1, send_by }))?;
         Ok(draft)
+    }
+
+    /// Sends an action of which nobody learns what became, and commits that.
+    pub(super) async fn doubt(&mut self) -> Result<Committed> {
+        let draft = self.proposal([Gate::Open])?;
+        self.commit(draft, How::default()).await?;
+        let ordinal = Ordinal(self.checkpoint.last_ordinal);
+        let draft = self.intent(ordinal)?;
+        self.commit(draft, How::default()).await?;
+        let mut draft = self.draft();
+        let text = draft.put("nobody knows");
+        draft.push(Event::AttemptUnknown(AttemptUnknown { ordinal, attempt: 1, text, next: UnknownNext::Doubt }))?;
+        self.commit(draft, How::default()).await
     }
 
     /// Its outcome.
