@@ -6,7 +6,7 @@
 mod http;
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use lodestep_model::ToolSpec;
 use serde::{Deserialize, Serialize};
@@ -69,7 +69,7 @@ impl PartialEq for Memo {
 #[derive(Clone, Debug)]
 pub struct Offered {
     /// The tools.
-    pub tools: Vec<ToolSpec>,
+    pub tools: Arc<[ToolSpec]>,
     /// The bytes of their canonical JSON.
     pub bytes: u64,
     /// The digest of their canonical JSON.
@@ -517,7 +517,7 @@ impl Definition {
     /// Its tools as a model is offered them.
     pub fn offered(&self) -> &Offered {
         self.memo.offered.get_or_init(|| {
-            let tools: Vec<ToolSpec> = self.tools.iter().map(crate::context::spec).collect();
+            let tools: Arc<[ToolSpec]> = self.tools.iter().map(crate::context::spec).collect();
             let json = canonical(&serde_json::to_value(&tools).unwrap_or(Value::Null));
             Offered { tools, bytes: json.len() as u64, digest: Digest::of(&json) }
         })

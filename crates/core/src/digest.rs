@@ -1,6 +1,8 @@
 //! BLAKE3 digests, and the chain that ties a journal together.
 
+use std::collections::HashMap;
 use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -52,6 +54,28 @@ impl Digest {
     /// A digest from 64 hex digits.
     pub fn from_hex(text: &str) -> Option<Self> {
         blake3::Hash::from_hex(text).ok().map(|hash| Self(*hash.as_bytes()))
+    }
+}
+
+/// A map by digest. Its order means nothing.
+pub type DigestMap<V> = HashMap<Digest, V, BuildHasherDefault<DigestHasher>>;
+
+/// A digest is its own hash: its first eight bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DigestHasher(u64);
+
+impl Hasher for DigestHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        if let Some((first, _)) = bytes.split_first_chunk() {
+            self.0 = u64::from_le_bytes(*first);
+        }
+    }
+
+    // The length that stands before an array's bytes says nothing here.
+    fn write_usize(&mut self, _: usize) {}
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 

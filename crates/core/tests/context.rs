@@ -4,8 +4,11 @@
 mod random;
 mod support;
 
+use std::sync::Arc;
+
 use lodestep_core::context::budget::Budget;
-use lodestep_core::context::{Assembled, Blobs, assemble, estimate, request_digest, wants};
+use lodestep_core::context::memo::Memo;
+use lodestep_core::context::{Assembled, Blobs, assemble, assemble_from, estimate, request_digest, wants};
 use lodestep_core::definition::Definition;
 use lodestep_core::event::{ArtifactSaved, ArtifactShown, Event};
 use lodestep_core::{Checkpoint, ValueRef};
@@ -16,14 +19,17 @@ use support::{Bench, call, free};
 
 /// Valid for every provider: see `lodestep_model::request`.
 fn check_valid(request: &Request) {
-    assert!(matches!(request.messages.first(), Some(Message::User { .. })), "the first message is the user's");
+    assert!(
+        matches!(request.messages.first().map(|first| &**first), Some(Message::User { .. })),
+        "the first message is the user's"
+    );
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     for (at, message) in request.messages.iter().enumerate() {
-        match message {
+        match &**message {
             Message::User { text } => assert!(!text.trim().is_empty(), "an empty text"),
             Message::Assistant { text, calls } => {
                 assert!(!calls.is_empty() || !text.is_empty());
-                let Some(Message::Results { results }) = request.messages.get(at + 1) else {
+                let Some(Message::Results { results }) = request.messages.get(at + 1).map(|next| &**next) else {
                     panic!("calls without results");
                 };
                 let ids: Vec<_> = results.iter().map(|result| &result.id).collect();
@@ -35,7 +41,7 @@ fn check_valid(request: &Request) {
                 }
             }
             Message::Results { results } => {
-                assert!(at > 0 && matches!(request.messages[at - 1], Message::Assistant { .. }));
+                assert!(at > 0 && matches!(*request.messages[at - 1], Message::Assistant { .. }));
                 assert!(results.iter().all(|result| !result.text.trim().is_empty()), "an empty result");
             }
         }
@@ -79,6 +85,39 @@ fn every_request_is_valid_fits_and_is_the_same_again() {
         }
     }
     assert!(made > 3_000, "{made}");
+}
+
+/// With windows that change at each step, so that decisions are shown whole, shortened, not at all, and whole again; and
+/// with values that can't be read for a while.
+#[test]
+fn g08_what_was_rendered_for_earlier_requests_changes_nothing() {
+    let mut shared = 0;
+    for seed in 1..=120 {
+        let mut chance = Chance::new(seed);
+        let mut bench = Bench::new(agent(&mut chance));
+        let mut memo = Memo::default();
+        let mut before: Vec<Arc<Message>> = Vec::new();
+        for _ in 0..60 {
+            happen(&mut bench, &mut chance);
+            let mut definition = bench.definition.clone();
+            definition.model.context_window = *chance.pick(&[2_500, 9_000, 50_000, 50_000, 400_000]);
+            definition.model.max_output_tokens = 100;
+            let wanted = wants(&bench.checkpoint, &definition);
+            let mut blobs = loaded(&bench.checkpoint, &definition, &bench.blobs);
+            if chance.below(8) == 0 && !wanted.is_empty() {
+                blobs.remove(&wanted[chance.below(wanted.len() as u64) as usize].digest);
+            }
+            let (checkpoint, inputs) = (&bench.checkpoint, bench.inputs());
+            let anew = assemble(checkpoint, &definition, &inputs, &blobs);
+            let again = assemble_from(&mut memo, &wanted, checkpoint, &definition, &inputs, &blobs);
+            assert_eq!(again, anew, "seed {seed}");
+            let Ok(made) = again else { continue };
+            let is_shared = |message: &&Arc<Message>| before.iter().any(|old| Arc::ptr_eq(old, message));
+            shared += made.request.messages.iter().filter(is_shared).count();
+            before = made.request.messages;
+        }
+    }
+    assert!(shared > 10_000, "decisions are rendered once: {shared}");
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn waiting_for(name: &str, timeout_seconds: Option<u64>) -> Bench {
 /// All that the next request says to the model.
 fn next_request(bench: &Bench) -> String {
     let made = assemble(&bench.checkpoint, &bench.definition, &bench.inputs(), &bench.blobs).expect("it fits");
-    let texts = made.request.messages.iter().filter_map(|message| match message {
+    let texts = made.request.messages.iter().filter_map(|message| match &**message {
         Said::User { text } => Some(text.as_str()),
         _ => None,
     });

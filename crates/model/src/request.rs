@@ -3,6 +3,8 @@
 //! A request is valid for every provider by construction: it starts with a user message, each message
 //! with calls is followed at once by one result for each call in call order, and no text is empty.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -11,10 +13,10 @@ use serde_json::Value;
 pub struct Request {
     /// Instructions; the stable part, first so that prompt caches hit.
     pub system: String,
-    /// The conversation, oldest first.
-    pub messages: Vec<Message>,
+    /// The conversation, oldest first. Most of it is shared with the request before.
+    pub messages: Vec<Arc<Message>>,
     /// The tools that the model may call, in a stable order.
-    pub tools: Vec<ToolSpec>,
+    pub tools: Arc<[ToolSpec]>,
     /// The most tokens that the reply may have.
     pub max_output_tokens: u64,
     /// How many replies its asker has had before: the same again when a reply was lost. For logs and scripts; a

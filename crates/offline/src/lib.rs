@@ -20,8 +20,8 @@
 //!
 //! let request = Request {
 //!     system: "You do research.".into(),
-//!     messages: vec![Message::User { text: "# Objective\nWhy do tides turn?\n".into() }],
-//!     tools: vec![],
+//!     messages: vec![Message::User { text: "# Objective\nWhy do tides turn?\n".into() }.into()],
+//!     tools: [].into(),
 //!     max_output_tokens: 1_000,
 //!     turn: 0,
 //! };

@@ -2,6 +2,8 @@
 //!
 //! Reads defensively. What is not of the expected form is passed over, and what is missing is empty.
 
+use std::sync::Arc;
+
 use lodestep_model::{Call, Message, Request};
 use serde_json::Value;
 
@@ -72,7 +74,7 @@ impl View {
     /// Reads a request.
     pub(crate) fn new(request: &Request) -> Self {
         let mut view = Self { recent: decisions(&request.messages), ..Self::default() };
-        let texts = request.messages.iter().filter_map(|message| match message {
+        let texts = request.messages.iter().filter_map(|message| match &**message {
             Message::User { text } => Some(text.as_str()),
             _ => None,
         });
@@ -111,11 +113,11 @@ impl View {
 }
 
 /// Each decision's calls with their results, in order.
-fn decisions(messages: &[Message]) -> Vec<Vec<Outcome>> {
+fn decisions(messages: &[Arc<Message>]) -> Vec<Vec<Outcome>> {
     let mut decisions = Vec::new();
     let mut open: &[Call] = &[];
     for message in messages {
-        match message {
+        match &**message {
             Message::Assistant { calls, .. } => open = calls,
             Message::Results { results } => {
                 let outcome = |(call, result): (&Call, &lodestep_model::CallResult)| Outcome {
@@ -138,8 +140,8 @@ mod tests {
     use super::*;
 
     fn view(text: &str) -> View {
-        let messages = vec![Message::User { text: text.to_owned() }];
-        View::new(&Request { system: String::new(), messages, tools: vec![], max_output_tokens: 1, turn: 0 })
+        let messages = vec![Message::User { text: text.to_owned() }.into()];
+        View::new(&Request { system: String::new(), messages, tools: [].into(), max_output_tokens: 1, turn: 0 })
     }
 
     #[test]

@@ -58,9 +58,9 @@ mod tests {
             input: serde_json::json!({"b": 1, "a": [1.5]}),
         }];
         let tools_bytes = canonical(&serde_json::to_value(&tools).unwrap()).len() as u64;
-        let messages = vec![Message::User { text: "\u{1}\"\\ 🦀".into() }];
+        let messages = vec![Message::User { text: "\u{1}\"\\ 🦀".into() }.into()];
         let messages_bytes = serde_json::to_vec(&messages).unwrap().len() as u64;
-        let request = Request { system: "s\t".into(), messages, tools, max_output_tokens: 12, turn: 3 };
+        let request = Request { system: "s\t".into(), messages, tools: tools.into(), max_output_tokens: 12, turn: 3 };
         assert_eq!(size_of(&request, messages_bytes, tools_bytes), bytes_of(&request).len() as u64);
     }
 }

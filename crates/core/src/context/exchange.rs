@@ -2,10 +2,12 @@
 
 use lodestep_model::{Call, CallResult, Message};
 
-use crate::checkpoint::{How, Settled};
+use crate::checkpoint::{DecisionText, How, Settled};
 use crate::context::budget::shorten;
+use crate::context::memo::{Memo, Piece};
 use crate::context::sections::View;
 use crate::ids::Ordinal;
+use crate::value::Stored;
 
 /// What the frame of a call, its result and their messages take beside their texts.
 const FRAME: u64 = 240;
@@ -14,7 +16,7 @@ const FRAME: u64 = 240;
 #[derive(Default)]
 pub(super) struct Exchange {
     /// Pairs of calls and results, oldest first.
-    pub messages: Vec<Message>,
+    pub pieces: Vec<Piece>,
     /// The actions that they show, oldest first.
     pub shown: Vec<Ordinal>,
     /// What they take, about.
@@ -22,7 +24,8 @@ pub(super) struct Exchange {
 }
 
 /// The newest decisions that fit into the room, whole. The newest is always there, shortened if it has to be.
-pub(super) fn recent(view: &View<'_>, room: u64) -> Exchange {
+pub(super) fn recent(view: &View<'_>, memo: &mut Memo, room: u64) -> Exchange {
+    memo.forget_before(view.checkpoint.recent.iter().map(|settled| settled.decision).min().unwrap_or_default());
     let mut groups: Vec<Vec<&Settled>> = Vec::new();
     for settled in view.checkpoint.recent.iter().rev() {
         match groups.last_mut() {
@@ -31,27 +34,36 @@ pub(super) fn recent(view: &View<'_>, room: u64) -> Exchange {
         }
     }
     let mut left = room;
-    let mut chosen: Vec<(Message, Message)> = Vec::new();
+    let mut chosen: Vec<[Piece; 2]> = Vec::new();
     let mut shown: Vec<Ordinal> = Vec::new();
     for (age, mut group) in groups.into_iter().enumerate() {
         group.sort_by_key(|settled| settled.ordinal);
-        let loaded = group.iter().all(|settled| view.bytes(&settled.result).is_some());
-        let size: u64 = group.iter().map(|settled| weight(view, settled)).sum();
+        let text = text_of(view, group[0].decision);
+        let is_whole = is_whole(view, text, &group);
+        let loaded = is_whole || group.iter().all(|settled| view.bytes(&settled.result).is_some());
+        let known = memo.get(text.map(|text| text.text), &group).filter(|_| is_whole);
+        let size = known.map_or_else(|| group.iter().map(|one| weight(view, one)).sum(), |known| known.weight);
         if age > 0 && (size > left || !loaded) {
             break;
         }
         let each = left / (group.len() as u64 * 2);
         let limit = if size > left { each.saturating_sub(FRAME) } else { u64::MAX };
-        chosen.push(pair(view, &group, limit));
+        let pieces = match known.filter(|_| limit == u64::MAX) {
+            Some(known) => known.pieces.clone(),
+            None => {
+                let pieces = pair(view, text, &group, limit).map(Piece::of);
+                if limit == u64::MAX && is_whole {
+                    memo.keep(text.map(|text| text.text), &group, size, &pieces);
+                }
+                pieces
+            }
+        };
+        chosen.push(pieces);
         shown.extend(group.iter().rev().map(|settled| settled.ordinal));
         left = left.saturating_sub(size);
     }
     shown.reverse();
-    Exchange {
-        messages: chosen.into_iter().rev().flat_map(|(calls, results)| [calls, results]).collect(),
-        shown,
-        bytes: room - left,
-    }
+    Exchange { pieces: chosen.into_iter().rev().flatten().collect(), shown, bytes: room - left }
 }
 
 fn weight(view: &View<'_>, settled: &Settled) -> u64 {
@@ -76,9 +88,19 @@ fn count(text: &str, is: impl Fn(u8) -> bool) -> u64 {
     text.as_bytes().chunks(usize::from(u8::MAX)).map(of_chunk).sum()
 }
 
-fn pair(view: &View<'_>, group: &[&Settled], limit: u64) -> (Message, Message) {
-    let decision = group[0].decision;
-    let text = view.checkpoint.model.texts.iter().find(|text| text.decision == decision);
+/// What the model said beside a decision's calls, if that is still kept.
+fn text_of<'a>(view: &View<'a>, decision: u32) -> Option<&'a DecisionText> {
+    view.checkpoint.model.texts.iter().find(|text| text.decision == decision)
+}
+
+/// Are all the values of a decision there?
+fn is_whole(view: &View<'_>, text: Option<&DecisionText>, group: &[&Settled]) -> bool {
+    let is_there = |stored: &Stored| view.bytes(stored).is_some();
+    text.is_none_or(|text| is_there(&text.text))
+        && group.iter().all(|one| is_there(&one.arguments) && is_there(&one.result))
+}
+
+fn pair(view: &View<'_>, text: Option<&DecisionText>, group: &[&Settled], limit: u64) -> [Message; 2] {
     let text = text.map(|text| shorten(&view.text(&text.text), limit.min(4_000))).unwrap_or_default();
     let calls = group.iter().map(|settled| Call {
         id: format!("call_{}", settled.ordinal),
@@ -92,7 +114,7 @@ fn pair(view: &View<'_>, group: &[&Settled], limit: u64) -> (Message, Message) {
         is_error: settled.how != How::Done,
     });
     let calls = Message::Assistant { text, calls: calls.collect() };
-    (calls, Message::Results { results: results.collect() })
+    [calls, Message::Results { results: results.collect() }]
 }
 
 /// The arguments' JSON; when it does not fit, an object that says so: cut JSON would be refused by providers.

@@ -8,13 +8,13 @@
 //! - [`budget`]: shares, and how a text is shortened.
 //! - `sections`: the state as text.
 //! - `exchange`: recent decisions as calls and results.
+//! - [`memo`]: decisions that are rendered once for many requests.
 
 pub mod budget;
 pub mod estimate;
 mod exchange;
+pub mod memo;
 mod sections;
-
-use std::collections::BTreeMap;
 
 use lodestep_model::{Message, Request, ToolSpec};
 use minicbor::{Decode, Encode};
@@ -23,8 +23,9 @@ use serde_json::{Value, json};
 
 use crate::checkpoint::Checkpoint;
 use crate::context::budget::Budget;
+use crate::context::memo::{Memo, Piece};
 use crate::definition::{Definition, ToolDefinition};
-use crate::digest::Digest;
+use crate::digest::{Digest, DigestMap};
 use crate::reference::with_inputs;
 use crate::rules::decide::REPEAT_REASON;
 use crate::value::Stored;
@@ -42,7 +43,7 @@ const LINE_BYTES: u64 = 4 * 1024;
 const SHORTENED_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Values by digest, as far as they were loaded.
-pub type Blobs = BTreeMap<Digest, Vec<u8>>;
+pub type Blobs = DigestMap<Vec<u8>>;
 
 /// What a request was made of; recorded with each call.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, Serialize)]
@@ -169,15 +170,17 @@ pub fn assemble(
     inputs: &Value,
     blobs: &Blobs,
 ) -> Result<Assembled, TooLarge> {
-    assemble_from(&wants(checkpoint, definition), checkpoint, definition, inputs, blobs)
+    assemble_from(&mut Memo::default(), &wants(checkpoint, definition), checkpoint, definition, inputs, blobs)
 }
 
-/// The same for whoever has asked [`wants`] for this checkpoint and definition already.
+/// The same for whoever has asked [`wants`] for this checkpoint and definition already, and has a memo of the run's
+/// requests under this definition.
 ///
 /// # Errors
 ///
 /// As [`assemble`].
 pub fn assemble_from(
+    memo: &mut Memo,
     wanted: &[Stored],
     checkpoint: &Checkpoint,
     definition: &Definition,
@@ -204,9 +207,8 @@ pub fn assemble_from(
     let mut needed = fixed;
     // Shares are of what is left; when the sum comes out too large (escapes, framing), everything gets less.
     for _ in 0..8 {
-        let (messages, mut manifest) = compose(&view, room);
-        let json = json_of(&messages);
-        needed = rest + json.len() as u64;
+        let (pieces, mut manifest) = compose(&view, memo, room);
+        needed = rest + list_bytes(&pieces);
         if needed <= budget.bytes {
             manifest.tokens = budget.tokens_of(needed);
             manifest.budget = budget.tokens;
@@ -214,8 +216,8 @@ pub fn assemble_from(
                 0,
                 SectionSize { section: "instructions and tools".to_owned(), tokens: budget.tokens_of(fixed) },
             );
-            request.messages = messages;
-            let digest = digest_of(definition, &request, &json);
+            let digest = digest_of(definition, &request, &pieces);
+            request.messages = pieces.into_iter().map(|piece| piece.message).collect();
             return Ok(Assembled { request, digest, manifest });
         }
         room /= 2;
@@ -223,47 +225,46 @@ pub fn assemble_from(
     Err(TooLarge { needed: budget.tokens_of(needed), budget: budget.tokens })
 }
 
-/// The digest of a request to this definition's model: over its texts, its messages' JSON and its tools.
+/// The digest of a request to this definition's model: over its texts, the digests of its messages' JSON, and its tools.
 pub fn request_digest(definition: &Definition, request: &Request) -> Digest {
-    digest_of(definition, request, &json_of(&request.messages))
+    let pieces: Vec<Piece> = request.messages.iter().cloned().map(Piece::shared).collect();
+    digest_of(definition, request, &pieces)
 }
 
-fn json_of(messages: &[Message]) -> Vec<u8> {
-    // Encoding into a vector can't fail.
-    serde_json::to_vec(messages).unwrap_or_default()
+/// The bytes of the messages' JSON, with its commas and brackets.
+fn list_bytes(pieces: &[Piece]) -> u64 {
+    let commas = pieces.len().saturating_sub(1) as u64;
+    pieces.iter().map(|piece| piece.bytes).sum::<u64>() + commas + "[]".len() as u64
 }
 
-fn digest_of(definition: &Definition, request: &Request, messages: &[u8]) -> Digest {
+fn digest_of(definition: &Definition, request: &Request, pieces: &[Piece]) -> Digest {
     let numbers = [request.max_output_tokens.to_le_bytes(), request.turn.to_le_bytes()].concat();
     let tools = definition.offered().digest;
-    Digest::over("lodestep model request 1", &[request.system.as_bytes(), messages, tools.as_bytes(), &numbers])
+    let messages: Vec<u8> = pieces.iter().flat_map(|piece| *piece.digest.as_bytes()).collect();
+    Digest::over("lodestep model request 2", &[request.system.as_bytes(), &messages, tools.as_bytes(), &numbers])
 }
 
-fn compose(view: &sections::View<'_>, room: u64) -> (Vec<Message>, Manifest) {
+fn compose(view: &sections::View<'_>, memo: &mut Memo, room: u64) -> (Vec<Piece>, Manifest) {
     let mut sizes = Vec::new();
     let after_texts = sections::before(view, room, &mut sizes);
     let exchange_room =
         room.saturating_sub(after_texts.len() as u64).saturating_sub(sections::closing_room(view, room));
-    let exchange = exchange::recent(view, exchange_room);
+    let exchange = exchange::recent(view, memo, exchange_room);
     let mut first = after_texts;
     sections::completed(view, room, &exchange.shown, &mut first, &mut sizes);
     let closing = sections::closing(view, room, &exchange.shown, &mut sizes);
     sizes.push(SectionSize { section: "recent actions".to_owned(), tokens: estimate::tokens(exchange.bytes) });
-    let mut messages = Vec::new();
-    if exchange.messages.is_empty() {
+    let is_begin = exchange.pieces.is_empty();
+    if is_begin {
         first.push_str(&closing);
     }
     if first.trim().is_empty() {
         first = "Begin.".to_owned();
     }
-    if exchange.messages.is_empty() {
-        messages.push(Message::User { text: first });
-    } else {
-        messages.push(Message::User { text: first });
-        messages.extend(exchange.messages);
-        if !closing.is_empty() {
-            messages.push(Message::User { text: closing.trim_start().to_owned() });
-        }
+    let mut pieces = vec![Piece::of(Message::User { text: first })];
+    pieces.extend(exchange.pieces);
+    if !is_begin && !closing.is_empty() {
+        pieces.push(Piece::of(Message::User { text: closing.trim_start().to_owned() }));
     }
     let manifest = Manifest {
         assembler: ASSEMBLER_VERSION,
@@ -272,7 +273,7 @@ fn compose(view: &sections::View<'_>, room: u64) -> (Vec<Message>, Manifest) {
         sections: sizes,
         actions: exchange.shown.iter().map(|ordinal| ordinal.0).collect(),
     };
-    (messages, manifest)
+    (pieces, manifest)
 }
 
 fn system_text(definition: &Definition, inputs: &Value) -> String {

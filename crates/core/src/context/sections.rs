@@ -9,7 +9,7 @@ use crate::checkpoint::{Checkpoint, How, Milestone, Settled};
 use crate::context::budget::{one_line, shorten};
 use crate::context::{SectionSize, estimate};
 use crate::definition::Definition;
-use crate::digest::Digest;
+use crate::digest::DigestMap;
 use crate::event::Evidence;
 use crate::ids::Ordinal;
 use crate::reference::with_inputs;
@@ -24,7 +24,7 @@ pub(super) struct View<'a> {
     pub definition: &'a Definition,
     pub inputs: &'a Value,
     /// The values that are wanted and were loaded, by digest: one that happens to be there besides changes nothing.
-    pub values: Vec<(Digest, &'a [u8])>,
+    pub values: DigestMap<&'a [u8]>,
     /// The open artifacts that are not too large to be shown.
     pub shown: Vec<&'a str>,
 }
@@ -45,8 +45,7 @@ impl<'a> View<'a> {
 
     /// A value's bytes, if it is wanted and was loaded.
     pub fn bytes(&self, stored: &Stored) -> Option<&'a [u8]> {
-        let at = self.values.binary_search_by_key(&stored.digest, |(digest, _)| *digest).ok()?;
-        self.values.get(at).map(|(_, bytes)| *bytes)
+        self.values.get(&stored.digest).copied()
     }
 }
 

@@ -176,7 +176,7 @@ impl Bench {
             definition,
             checkpoint: folded,
             journal: Vec::new(),
-            blobs: Blobs::new(),
+            blobs: Blobs::default(),
             priors: BTreeMap::new(),
             now,
             epoch: 1,

@@ -147,7 +147,13 @@ impl Run {
             messages.push(Message::Results { results });
         }
         messages.push(Message::User { text: format!("# Remaining\n- model_calls: {} of 1000\n", self.calls_left) });
-        Request { system: "Work.".into(), messages, tools: self.tools.clone(), max_output_tokens: 4_000, turn: 0 }
+        Request {
+            system: "Work.".into(),
+            messages: messages.into_iter().map(Into::into).collect(),
+            tools: self.tools.clone().into(),
+            max_output_tokens: 4_000,
+            turn: 0,
+        }
     }
 
     fn completed(&self, upto: usize) -> String {

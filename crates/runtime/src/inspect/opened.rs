@@ -187,7 +187,7 @@ pub(super) async fn readable(store: &dyn Store, run: &RunRef, wanted: &[Stored])
         Err(error) if error.code() == "store.value_damaged" => {}
         read => return read,
     }
-    let mut blobs = Blobs::new();
+    let mut blobs = Blobs::default();
     for stored in wanted {
         match store.values(run, &[*stored]).await {
             Ok(read) => blobs.extend(read),

@@ -1,6 +1,7 @@
 //! What the model was asked at a past decision: the request rebuilt from the state in which it was made and the stored
 //! values, and compared with the digest that was recorded before it was sent. Nothing of it was ever stored whole.
 
+use lodestep_core::context::memo::Memo;
 use lodestep_core::context::{ASSEMBLER_VERSION, Manifest, assemble_from, wants};
 use lodestep_core::event::{CallReserved, Envelope, Event};
 use lodestep_core::{Checkpoint, Definition, Digest, Error, Result, Stored, ValueRef, fold};
@@ -138,7 +139,7 @@ async fn rebuild(store: &dyn Store, run: &RunRef, state: &Checkpoint) -> Result<
     let blobs = readable(store, run, &wanted).await?;
     let missing = wanted.iter().filter(|stored| !blobs.contains_key(&stored.digest));
     let missing = missing.map(|stored| format!("value {} of step {}", stored.digest, stored.seq)).collect();
-    let assembled = assemble_from(&wanted, state, definition, inputs, &blobs).ok();
+    let assembled = assemble_from(&mut Memo::default(), &wanted, state, definition, inputs, &blobs).ok();
     Ok(Rebuilt { request: assembled.map(|assembled| (assembled.request, assembled.digest)), missing })
 }
 

@@ -22,6 +22,7 @@ use futures_util::future::{AbortHandle, BoxFuture};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 use lodestep_core::checkpoint::Phase;
+use lodestep_core::context::memo::Memo;
 use lodestep_core::event::{CallLost, Event, HandedOver, RunStopped, StopReason};
 use lodestep_core::rules::inbox::{self, Message};
 use lodestep_core::rules::recover;
@@ -65,6 +66,7 @@ pub(super) struct Drive {
     observer: Arc<dyn Observer>,
     shutdown: Shutdown,
     cache: Cache,
+    memo: Memo,
     index: Index,
     /// What is under way, polled by the run's own task: a step costs no hand-over between threads.
     tasks: FuturesUnordered<BoxFuture<'static, Option<Done>>>,
@@ -96,6 +98,7 @@ impl Drive {
             observer,
             shutdown,
             cache: Cache::default(),
+            memo: Memo::default(),
             index: Index::default(),
             tasks: FuturesUnordered::new(),
             under_way: BTreeSet::new(),

@@ -1,5 +1,6 @@
 //! What the model is asked: the values that the context wants, assembled.
 
+use lodestep_core::context::memo::Memo;
 use lodestep_core::context::{Blobs, TooLarge, assemble_from, wants};
 use lodestep_core::definition::Definition;
 use lodestep_core::event::{Event, RunStopped, StopReason};
@@ -73,6 +74,7 @@ impl Cache {
 pub(super) async fn prepare(
     draft: &mut Draft,
     cache: &mut Cache,
+    memo: &mut Memo,
     store: &dyn Store,
     run: &RunRef,
     definition: &Definition,
@@ -81,7 +83,7 @@ pub(super) async fn prepare(
     cache.keep(draft.values());
     let wanted = wants(draft.checkpoint(), definition);
     cache.load(store, run, &wanted).await?;
-    match assemble_from(&wanted, draft.checkpoint(), definition, inputs, &cache.blobs) {
+    match assemble_from(memo, &wanted, draft.checkpoint(), definition, inputs, &cache.blobs) {
         Ok(assembled) => {
             let call = reserve(draft, definition, &assembled)?;
             Ok(call.map(|call| (call, assembled.request)))

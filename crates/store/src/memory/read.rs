@@ -23,7 +23,7 @@ impl State {
 
     pub(super) fn values(&self, run: &RunRef, wanted: &[Stored]) -> Result<Blobs> {
         let run = self.run(run)?;
-        let mut blobs = Blobs::new();
+        let mut blobs = Blobs::default();
         for stored in wanted {
             match self.value(run, stored) {
                 Some(bytes) if Digest::of(bytes) == stored.digest => {

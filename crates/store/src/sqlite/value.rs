@@ -145,7 +145,7 @@ fn unwritable(path: &Path, error: &io::Error) -> Error {
 
 /// Reads values of a run; those of a transition whose values were erased are left out.
 pub(super) fn read(db: &Connection, files: &ValueFiles, run: &RunRef, wanted: &[Stored]) -> Done<Blobs> {
-    let mut blobs = Blobs::new();
+    let mut blobs = Blobs::default();
     let mut rows: BTreeMap<u64, Row> = BTreeMap::new();
     for stored in wanted {
         if blobs.contains_key(&stored.digest) {

@@ -49,8 +49,9 @@ impl Drive {
         if !stopping && self.wants_model(draft.checkpoint(), draft.now()) && self.asking.is_none() {
             let store = self.runtime.store.clone();
             let (definition, inputs) = (run.definition.clone(), run.inputs.clone());
+            let (cache, memo) = (&mut self.cache, &mut self.memo);
             let prepared =
-                prepare(&mut draft, &mut self.cache, store.as_ref(), &self.claim.run, &definition, &inputs).await;
+                prepare(&mut draft, cache, memo, store.as_ref(), &self.claim.run, &definition, &inputs).await;
             request = match prepared {
                 Ok(request) => request,
                 Err(error) if is_damage(&error) => {
