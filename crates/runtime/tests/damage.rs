@@ -46,6 +46,10 @@ const ALTERED: &[(&str, &[&str])] = &[
     ("UPDATE head SET cancel_at = 1", &["table head", "the newest cancel"]),
     ("UPDATE head SET updated_at = updated_at + 1", &["table head", "the time"]),
     ("DELETE FROM head", &["table head", "has no row"]),
+    (
+        "INSERT INTO run SELECT 99, namespace, 'fork', 'krof', agent, definition, inputs, 0, '', id FROM run LIMIT 1",
+        &["table head", "another run in its lineage"],
+    ),
     ("UPDATE effect SET same = zeroblob(32)", &["table effect, action 1", "the sameness is 0000"]),
     ("UPDATE effect SET ordinal = 9", &["table effect, action 1", "the action is 9"]),
     ("UPDATE effect SET seq = 1", &["table effect, action 1", "the transition is 1"]),

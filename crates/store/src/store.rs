@@ -156,6 +156,8 @@ pub struct Commit {
     pub standing: Standing,
     /// The newest hold that its worker knew: [`DispatchHolds::newest`].
     pub known_hold: u64,
+    /// What its worker was told last: [`Committed::has_kin`]. A step that finds it so costs nothing for it.
+    pub known_kin: bool,
     /// When true, the snapshot of the state after it is stored too.
     pub snapshot: bool,
     /// When true, the lease ends with it, and the crash count takes this claim back.
@@ -167,6 +169,9 @@ pub struct Commit {
 pub struct Committed {
     /// The position of the newest message in the inbox: above the checkpoint's, there is something to read.
     pub inbox: u64,
+    /// Has the run's lineage had another run, by the moment of this commit? Whichever is started or comes in later finds
+    /// the effects whose intents this commit has.
+    pub has_kin: bool,
 }
 
 /// What a store knows of a run that its journal does not say.

@@ -43,6 +43,8 @@ pub(super) struct Dispatch {
     pub attempt: u32,
     /// Where the run comes from, if it is a fork.
     pub lineage: Vec<Origin>,
+    /// Had the lineage another run when its intent was committed, or later?
+    pub has_kin: bool,
     /// The arguments' bytes, when they are at hand.
     pub arguments: Option<Vec<u8>>,
     /// The newest versions that the checkpoint knew, for arguments and searches.
@@ -181,7 +183,8 @@ impl Dispatch {
     /// it looks, so that of two that want the same at once at least one sees the other.
     async fn apart(&self) -> Result<Option<String>> {
         let action = &self.action;
-        let Some(same) = action.same.filter(|_| !action.maybe_sent && action.elsewhere.is_none()) else {
+        let Some(same) = action.same.filter(|_| self.has_kin && !action.maybe_sent && action.elsewhere.is_none())
+        else {
             return Ok(None);
         };
         let kin = inspect::kin(&self.runtime, &self.run, &self.lineage, &same).await?;

@@ -76,6 +76,8 @@ pub(super) struct Drive {
     stop: Shutdown,
     inbox: u64,
     holds: Known,
+    /// Has the lineage another run, as the newest commit says? True before the first.
+    has_kin: bool,
     /// Does the store say that it waits for the end of a hold?
     was_parked: bool,
     /// When the inbox was looked into last: other runs' hints are frequent, and mean nothing to this one.
@@ -106,6 +108,7 @@ impl Drive {
             stop: Shutdown::default(),
             inbox: 0,
             holds: Known::default(),
+            has_kin: true,
             was_parked: false,
             looked: tokio::time::Instant::now(),
             worked_until_us,
@@ -199,7 +202,8 @@ impl Drive {
         }
         self.inbox = loaded.row.inbox;
         self.was_parked = loaded.row.hold == Some(Hold::Parked);
-        // A commit whose outcome was unknown may have brought effects.
+        // A commit whose outcome was unknown may have brought effects, and not have said what it found.
+        self.has_kin = true;
         self.index = Index::default();
         loaded.checkpoint()
     }
@@ -239,6 +243,7 @@ impl Drive {
             }),
             standing: standing(after),
             known_hold: self.holds.newest,
+            known_kin: self.has_kin,
             release,
         };
         let mut results = self.runtime.store.commit(vec![commit]).await;
@@ -246,6 +251,7 @@ impl Drive {
             Err(Error::new("store.unavailable", "the store gave no answer to a commit", "it is tried again"))
         })?;
         self.inbox = self.inbox.max(committed.inbox);
+        self.has_kin = committed.has_kin;
         self.worked_until_us = self.runtime.clock.boot_us();
         self.index.learn(&sealed.events, after);
         self.observer.committed(&self.claim.run.key, &sealed.events, &sealed.values, after);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lodestep_core::rules::inbox::Verdict;
 
 use super::dedupe::{KEY, closing, needs, taking};
-use super::script::{Held, How, approve, code};
+use super::script::{Held, How, approve, code, key};
 use super::{Checked, Failed, Subject, ensure, ensure_equal};
 use crate::clock::SettableClock;
 use crate::memory::MemoryStore;
@@ -25,16 +25,24 @@ async fn elsewhere(subject: &dyn Subject) -> Result<(Held, Adopt), Failed> {
     let asked = held.ask(How::default()).await?;
     let sent = store.send(&held.key(), "yes", &approve(asked)).await?;
     ensure!(matches!(sent, Verdict::Accepted), "the word is {sent:?}");
+    let labels = [("team".to_owned(), "news".to_owned())].into_iter().collect();
+    let copy = copy_of(&*store, "one").await?;
+    Ok((held, Adopt { labels, ..copy }))
+}
+
+/// A run of another store, as it is carried.
+pub(super) async fn copy_of(store: &dyn Store, id: &str) -> Result<Adopt, Failed> {
+    let loaded = store.load(&key(id)?).await?;
+    let (run, state) = (loaded.row.run.clone(), loaded.checkpoint()?);
     let mut replay = Replay::default();
-    let rows = store.journal(&held.claim.run, 1, 99).await?;
+    let rows = store.journal(&run, 1, 99).await?;
     for row in &rows {
         replay.take_in(&row.envelope)?;
     }
-    let labels = [("team".to_owned(), "news".to_owned())].into_iter().collect();
-    let letters = store.beside(&held.claim.run).await?.letters;
-    let state = held.checkpoint.clone();
+    let letters = store.beside(&run).await?.letters;
     let definition = replay.definition.unwrap_or(state.definition.digest);
-    Ok((held, Adopt { rows, state, definition, epoch: replay.epoch, tables: replay.tables, labels, letters }))
+    let (epoch, tables) = (replay.epoch, replay.tables);
+    Ok(Adopt { rows, state, definition, epoch, tables, labels: Default::default(), letters })
 }
 
 pub(super) async fn an_adopted_run_is_as_it_was(subject: Arc<dyn Subject>) -> Checked {

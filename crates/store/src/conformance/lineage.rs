@@ -7,8 +7,11 @@ use lodestep_core::event::{Gate, Origin, RunForked};
 use lodestep_core::value::Values;
 use lodestep_core::{Draft, Ordinal, RunId, RunKey};
 
+use super::adopt::copy_of;
 use super::script::{Held, How, key, same, start_of};
 use super::{Checked, Failed, Subject, ensure, ensure_equal};
+use crate::clock::SettableClock;
+use crate::memory::MemoryStore;
 use crate::store::{EffectRow, RunRef, StartRun, Started, Store};
 
 /// A fork of a run as it stands.
@@ -93,6 +96,53 @@ pub(super) async fn equal_effects_of_the_other_runs_of_a_lineage_are_found(subje
     for (run, wanted) in [(&one, &wanted[1..]), (&two, &wanted[..1]), (&three, &wanted[..])] {
         ensure_equal!(found(store.kin_effects(&run.claim.run, &root, &same(Ordinal(1))).await?), wanted);
         ensure_equal!(store.kin_effects(&run.claim.run, &root, &same(Ordinal(9))).await?.len(), 0);
+    }
+    Ok(())
+}
+
+/// Does a step say that the lineage has another run? The same whatever its worker thought, and on each path of a commit.
+async fn has_kin(held: &mut Held) -> Result<bool, Failed> {
+    let mut said = Vec::new();
+    for known_kin in [false, true, true, false] {
+        let draft = held.note(format!("{}", held.checkpoint.seq))?;
+        said.push(held.commit(draft, How { known_kin, ..How::default() }).await?.has_kin);
+    }
+    let all = said.iter().filter(|has_kin| **has_kin).count();
+    ensure!(all == 0 || all == said.len(), "of four steps {all} have kin");
+    Ok(all > 0)
+}
+
+pub(super) async fn a_commit_says_whether_the_lineage_has_another_run(subject: Arc<dyn Subject>) -> Checked {
+    let store = subject.store();
+    let mut one = Held::begin(&store, "one").await?;
+    let mut stranger = Held::begin(&store, "stranger").await?;
+    ensure!(!has_kin(&mut one).await?, "it is alone");
+    let mut two = fork(&store, &one, "two").await?;
+    let mut three = fork(&store, &two, "three").await?;
+    for held in [&mut one, &mut two, &mut three] {
+        ensure!(has_kin(held).await?, "{} has kin", held.checkpoint.run);
+    }
+    ensure!(!has_kin(&mut stranger).await?, "it is alone still");
+    Ok(())
+}
+
+/// From another store, in each order: its origin, a fork that goes back to it, and a fork of a run that is not there.
+pub(super) async fn a_run_that_comes_in_is_kin(subject: Arc<dyn Subject>) -> Checked {
+    let away: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(SettableClock::at(subject.store().now()))));
+    for (first, second) in [("a", "a-fork"), ("b-fork", "b")] {
+        let root = first.trim_end_matches("-fork");
+        let origin = Held::begin(&away, root).await?;
+        let fork = fork(&away, &origin, &format!("{root}-fork")).await?;
+        for held in [origin, fork] {
+            away.release(&held.claim, Some(away.now()), false).await?;
+        }
+        let store = subject.store();
+        store.adopt(copy_of(&*away, first).await?).await?;
+        let mut earlier = Held::take(&store, first, store.enlist().await?).await?;
+        ensure!(!has_kin(&mut earlier).await? || first.ends_with("-fork"), "{first} is alone");
+        store.adopt(copy_of(&*away, second).await?).await?;
+        let mut later = Held::take(&store, second, store.enlist().await?).await?;
+        ensure!(has_kin(&mut earlier).await? && has_kin(&mut later).await?, "{first} and {second} are kin");
     }
     Ok(())
 }

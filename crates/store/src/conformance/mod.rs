@@ -172,7 +172,9 @@ pub fn cases() -> Vec<Case> {
             who_waits_for_a_key_is_due_when_its_effect_is_known;
         lineage:
             a_lineage_is_its_root_and_every_fork_that_goes_back_to_it,
-            equal_effects_of_the_other_runs_of_a_lineage_are_found;
+            equal_effects_of_the_other_runs_of_a_lineage_are_found,
+            a_commit_says_whether_the_lineage_has_another_run,
+            a_run_that_comes_in_is_kin;
         adopt:
             an_adopted_run_is_as_it_was,
             a_run_that_can_not_be_adopted_leaves_nothing;

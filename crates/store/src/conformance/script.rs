@@ -79,6 +79,7 @@ pub(super) struct How {
     pub(super) snapshot: bool,
     pub(super) release: bool,
     pub(super) known_hold: u64,
+    pub(super) known_kin: bool,
 }
 
 impl Held {
@@ -116,6 +117,7 @@ impl Held {
             standing: standing(&transition.checkpoint),
             transition: Arc::new(transition),
             known_hold: how.known_hold,
+            known_kin: how.known_kin,
             transcript: None,
             snapshot: how.snapshot,
             release: how.release,
@@ -276,10 +278,10 @@ impl Held {
 }
 
 /// How a release commits.
-pub(super) const RELEASE: How = How { snapshot: false, release: true, known_hold: 0 };
+pub(super) const RELEASE: How = How { snapshot: false, release: true, known_hold: 0, known_kin: false };
 
 /// How a step with a snapshot commits.
-pub(super) const SNAPSHOT: How = How { snapshot: true, release: false, known_hold: 0 };
+pub(super) const SNAPSHOT: How = How { snapshot: true, release: false, known_hold: 0, known_kin: false };
 
 /// The sameness of the effect at a place.
 pub(super) fn same(ordinal: Ordinal) -> Digest {

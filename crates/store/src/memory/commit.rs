@@ -132,6 +132,7 @@ impl State {
         let read = head.inbox_read;
         let other = self.taken_by_another(&commit.run, &rows.keys);
         let newest_hold = self.newest_hold();
+        let has_kin = self.kin(&commit.run, after.lineage.last().map_or(&after.run, |root| &root.run)).next().is_some();
         self.files_are_there(&commit.transition, &commit.run.key)?;
         let run = self.run_mut(&commit.run)?;
         let holds = run.row.holder.is_some() && run.row.epoch == commit.epoch;
@@ -162,7 +163,7 @@ impl State {
             run.row.crashes = run.row.crashes.saturating_sub(1);
             run.let_go(commit.standing.due, now);
         }
-        let committed = Committed { inbox: run.row.inbox };
+        let committed = Committed { inbox: run.row.inbox, has_kin };
         self.append(&commit.run, Arc::unwrap_or_clone(commit.transition), commit.transcript, commit.snapshot)?;
         Ok(committed)
     }

@@ -11,12 +11,12 @@ use super::commit::files_are_there;
 use super::dedupe;
 use super::failure::Done;
 use super::inbox::Outgoing;
-use super::label;
 use super::pack::pack_values;
 use super::remove::next_number;
 use super::row::{find_run, from_end, signed};
 use super::snapshot::{self, Snapshot};
 use super::value::ValueFiles;
+use super::{kin, label};
 use crate::refusals;
 use crate::store::{Adopt, RunRef};
 
@@ -58,6 +58,7 @@ pub(super) fn adopt(db: &Connection, adopt: &Adopt, files: &ValueFiles, now: Tim
     let run = RunRef { key: Arc::clone(&key), number };
     label::insert(db, &run, &adopt.labels)?;
     insert_head(db, adopt, &run)?;
+    kin::mark(db, &run, state.lineage.last().map(|root| &root.run))?;
     for row in &adopt.rows {
         let values = row.values.as_ref().map(|values| pack_values(values));
         db.prepare_cached("INSERT INTO journal (run, seq, envelope, vals) VALUES (?, ?, ?, ?)")?.execute(params![

@@ -81,6 +81,14 @@ pub(super) fn audit(db: &Connection) -> Done<Audit> {
         let (run, number) = row?;
         audit.strays.push(format!("table parked: run number {run} is parked under hold {number}, and there is none"));
     }
+    let unmarked =
+        "SELECT run.id FROM run JOIN head ON head.run = run.number WHERE NOT has_kin AND (run.root IS NOT NULL
+         OR EXISTS (SELECT 1 FROM run AS fork WHERE fork.root = run.id AND fork.namespace = run.namespace))";
+    for id in db.prepare(unmarked)?.query_map([], |row| row.get::<_, String>(0))? {
+        audit
+            .strays
+            .push(format!("table head: run {} has another run in its lineage, and its row says that it has none", id?));
+    }
     let named = "SELECT count(*) = 1 AND sum(length(name) = 32 AND name NOT GLOB '*[^0-9a-f]*') = 1 FROM store";
     if !db.query_row(named, [], |row| row.get::<_, Option<bool>>(0))?.unwrap_or_default() {
         audit.strays.push("table store: it is not one row with a name of 32 hexadecimal digits".to_owned());

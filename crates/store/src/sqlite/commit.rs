@@ -18,11 +18,11 @@ use crate::refusals;
 use crate::rows::{Head, Rows};
 use crate::store::{Commit, Committed, RunRef};
 
-/// The step of a run whose standing stays and whose inbox is read: names no column of an index.
+/// The step of a run whose standing stays, whose inbox is read and whose kin is known: names no column of an index.
 pub(super) const LEAN: &str = "UPDATE head SET seq = ?3, digest = ?4, inbox_read = ?5, updated_at = ?6, left_by = NULL,
      crashes = CASE WHEN ?7 THEN 0 ELSE crashes END
  WHERE run = ?1 AND epoch = ?2 AND seq = ?3 - 1 AND holder IS NOT NULL
-     AND inbox = ?5 AND status = ?8 AND why = ?9
+     AND inbox = ?5 AND status = ?8 AND why = ?9 AND has_kin = ?12
      AND (NOT ?10 OR ?11 >= (SELECT coalesce(max(n), 0) FROM hold))";
 
 /// Any other: what it needs besides is at the end, intent, release, due and now, and the hold that is known.
@@ -47,6 +47,7 @@ pub(super) struct Prepared {
     due: Option<Timestamp>,
     release: bool,
     known_hold: i64,
+    known_kin: bool,
     /// Values that stand in files of their own, which have to be there.
     large: BTreeSet<Digest>,
     files: ValueFiles,
@@ -144,6 +145,7 @@ impl Prepared {
             due: commit.standing.due,
             release: commit.release,
             known_hold: signed(commit.known_hold),
+            known_kin: commit.known_kin,
             large: large_values(&commit.transition.events),
             files: files.clone(),
             rows: RowsOf::encode(&commit.transition, commit.transcript.as_deref(), commit.snapshot),
@@ -158,17 +160,17 @@ impl Prepared {
         files_are_there(&self.files, &self.large, &self.run.key)?;
         if !self.release && self.step(db)? == 1 {
             self.rows.insert(db, &self.run)?;
-            return Ok(Committed { inbox: self.read.unsigned_abs() });
+            return Ok(Committed { inbox: self.read.unsigned_abs(), has_kin: self.known_kin });
         }
         if self.move_head(db, now)? == 0 {
             return Err(self.refusal(db)?.into());
         }
         self.rows.insert(db, &self.run)?;
         // RETURNING would make a temporary table for each commit.
-        let inbox = db
-            .prepare_cached("SELECT inbox FROM head WHERE run = ?")?
-            .query_row([self.run.number], |row| unsigned(row, 0))?;
-        Ok(Committed { inbox })
+        let committed = db
+            .prepare_cached("SELECT inbox, has_kin FROM head WHERE run = ?")?
+            .query_row([self.run.number], |row| Ok(Committed { inbox: unsigned(row, 0)?, has_kin: row.get(1)? }))?;
+        Ok(committed)
     }
 
     /// The step of most commits.
@@ -185,6 +187,7 @@ impl Prepared {
             self.why,
             self.rows.drawn.yields_to_hold,
             self.known_hold,
+            self.known_kin,
         ])
     }
 

@@ -20,6 +20,26 @@ pub(super) fn runs(db: &Connection, run: &RunRef, root: &RunId) -> Done<Vec<RunR
     numbers.into_iter().map(|number| statement.query_row([number], |row| Ok(run_row(row)))?).collect()
 }
 
+/// Marks a run that has just been inserted, and the one that it goes back to. Other forks are marked from their start.
+pub(super) fn mark(db: &Connection, run: &RunRef, root: Option<&RunId>) -> rusqlite::Result<()> {
+    let (namespace, id) = (&run.key.namespace, run.key.run.as_str());
+    match root {
+        Some(root) => db
+            .prepare_cached(
+                "UPDATE head SET has_kin = 1
+                 WHERE run = ?1 OR run = (SELECT number FROM run WHERE namespace = ?2 AND id_from_end = ?3)",
+            )?
+            .execute(params![run.number, namespace, from_end(root.as_str())]),
+        None => db
+            .prepare_cached(
+                "UPDATE head SET has_kin = 1
+                 WHERE run = ?1 AND EXISTS (SELECT 1 FROM run WHERE root = ?3 AND namespace = ?2)",
+            )?
+            .execute(params![run.number, namespace, id]),
+    }
+    .map(drop)
+}
+
 /// Their effects with this sameness. Every effect asks: for a run without kin it is one look into an index.
 pub(super) fn effects(db: &Connection, run: &RunRef, root: &RunId, same: &Digest) -> Done<Vec<(RunRef, EffectRow)>> {
     let numbers = numbers(db, run, root)?;

@@ -13,6 +13,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001-first.sql"),
     include_str!("migrations/0002-dedupe.sql"),
     include_str!("migrations/0003-garbage.sql"),
+    include_str!("migrations/0004-kin.sql"),
 ];
 
 /// Brings an empty or older database to this build's schema, and refuses any other.
@@ -87,6 +88,8 @@ fn count_tables(db: &Connection) -> rusqlite::Result<i64> {
 
 #[cfg(test)]
 mod tests {
+    use rusqlite::params;
+
     use super::*;
 
     fn shape(script: &[&str]) -> Vec<(String, String)> {
@@ -97,12 +100,48 @@ mod tests {
         let mut rows =
             db.prepare("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name").expect("prepared");
         let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).expect("queried");
-        rows.map(|row| row.expect("read")).collect()
+        let rows = rows.map(|row| row.expect("read"));
+        // A column that was added stands right before the end, whatever the lines.
+        let plain = |sql: String| {
+            sql.split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ")
+                .replace(" ,", ",")
+                .replace("( ", "(")
+                .replace(" )", ")")
+        };
+        rows.map(|(name, sql): (String, String)| (name, plain(sql))).collect()
     }
 
     #[test]
     fn the_schema_is_the_sum_of_the_migrations() {
         assert_eq!(shape(&[include_str!("schema.sql")]), shape(MIGRATIONS));
+    }
+
+    #[test]
+    fn lineages_of_an_older_format_are_known() {
+        let db = Connection::open_in_memory().expect("opened");
+        for migration in &MIGRATIONS[..3] {
+            db.execute_batch(migration).expect("sound");
+        }
+        let runs = [
+            (1, "a", "one", None),
+            (2, "a", "two", Some("one")),
+            (3, "b", "one", None),
+            (4, "a", "four", Some("gone")),
+        ];
+        for (number, namespace, id, root) in runs {
+            let backwards: String = id.chars().rev().collect();
+            let run = "INSERT INTO run VALUES (?, ?, ?, ?, '', x'', x'', 0, '', ?)";
+            db.execute(run, params![number, namespace, id, backwards, root]).expect("inserted");
+            let head = "INSERT INTO head (run, namespace, epoch, seq, digest, status, why, crashes, inbox, inbox_read,
+                 updated_at) VALUES (?, ?, 0, 1, x'', 0, '', 0, 0, 0, 0)";
+            db.execute(head, params![number, namespace]).expect("inserted");
+        }
+        db.execute_batch(MIGRATIONS[3]).expect("sound");
+        let mut marked = db.prepare("SELECT run FROM head WHERE has_kin ORDER BY run").expect("prepared");
+        let marked = marked.query_map([], |row| row.get::<_, i64>(0)).expect("queried");
+        assert_eq!(marked.map(|run| run.expect("read")).collect::<Vec<_>>(), [1, 2, 4]);
     }
 
     #[test]

@@ -33,6 +33,7 @@ CREATE TABLE label (
 -- rewound: the store was put back to an older copy, and the run's journal does not say so yet.
 -- undecodable: it can't be read, and no worker gets it before it is released.
 -- parked: what comes next is held.
+-- has_kin: the lineage has had another run.
 CREATE TABLE head (
     run INTEGER PRIMARY KEY,
     namespace TEXT NOT NULL,
@@ -53,7 +54,8 @@ CREATE TABLE head (
     updated_at INTEGER NOT NULL,
     rewound INTEGER NOT NULL DEFAULT 0,
     undecodable INTEGER NOT NULL DEFAULT 0,
-    parked INTEGER NOT NULL DEFAULT 0
+    parked INTEGER NOT NULL DEFAULT 0,
+    has_kin INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX head_by_status ON head (namespace, status);
 CREATE INDEX head_due ON head (due_at) WHERE due_at IS NOT NULL;

@@ -9,10 +9,10 @@ use rusqlite::{Connection, params};
 
 use super::commit::{RowsOf, files_are_there};
 use super::failure::Done;
-use super::label;
 use super::remove::{next_number, refuse_removed};
 use super::row::{find_run, from_end, run_columns, run_row, signed};
 use super::value::ValueFiles;
+use super::{kin, label};
 use crate::garbage::large_values;
 use crate::refusals;
 use crate::rows::{Head, labels_of};
@@ -54,6 +54,7 @@ impl PreparedStart {
         files_are_there(&self.files, &self.large, &start.key)?;
         let run = self.insert_run(db)?;
         self.insert_head(db, &run, now)?;
+        kin::mark(db, &run, start.transition.checkpoint.lineage.last().map(|root| &root.run))?;
         self.rows.insert(db, &run)?;
         Ok(Started::New(run))
     }

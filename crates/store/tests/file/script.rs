@@ -88,6 +88,7 @@ impl Run {
             standing: standing(&transition.checkpoint),
             transition: Arc::new(transition),
             known_hold: 0,
+            known_kin: false,
             transcript: None,
             snapshot: false,
             release: false,

@@ -16,6 +16,9 @@ use crate::worker::done::{Answered, Done, fail};
 use crate::worker::pinned::Pinned;
 use crate::worker::request::prepare;
 
+/// For so long what a commit said of a run's kin is taken as it is.
+const KIN_AGE_US: u64 = 100_000;
+
 impl Drive {
     /// Everything that is known, as events: the words from outside, what a dead worker left, what was seen, what is owed.
     pub(super) async fn draft(
@@ -94,7 +97,10 @@ impl Drive {
             Err(error) if is_damage(&error) => return give_up(draft, Some(call), &error),
             found => found?,
         };
-        let found = lineage::equal(&self.runtime, &self.claim.run, draft.checkpoint(), run, reply).await;
+        let found = match self.may_have_kin() {
+            true => lineage::equal(&self.runtime, &self.claim.run, draft.checkpoint(), run, reply).await,
+            false => Ok(Equal::default()),
+        };
         let Equal { priors: before, apart } = match found {
             Err(error) if is_damage(&error) => return give_up(draft, Some(call), &error),
             found => found?,
@@ -111,6 +117,13 @@ impl Drive {
             apart: &apart,
         };
         decide(draft, &question)
+    }
+
+    /// May there be equal effects in other runs? What the newest commit says of it ages while the model thinks: a fork
+    /// that was made meanwhile would be found before the dispatch, but only after the call was decided.
+    fn may_have_kin(&self) -> bool {
+        let age = self.runtime.clock.boot_us().saturating_sub(self.worked_until_us);
+        self.has_kin || age > KIN_AGE_US
     }
 
     /// A cancel drops a call that is under way: its whole reservation is charged.

@@ -62,6 +62,7 @@ impl Drive {
             run: self.claim.run.clone(),
             epoch: self.claim.epoch,
             lineage: checkpoint.lineage.clone(),
+            has_kin: self.has_kin,
             arguments: self.cache.get(&action.arguments).map(<[u8]>::to_vec),
             artifacts: checkpoint.artifacts.iter().map(|(name, kept)| (name.clone(), kept.content)).collect(),
             action,
