@@ -4,8 +4,12 @@
 //! commit of 200 bytes by SQLite with the same settings (WAL, synchronous=FULL) in the same folder.
 
 mod agents;
+mod flat;
+mod million;
 mod programs;
 mod raw;
+mod resume;
+mod size;
 mod steps;
 mod syncs;
 
@@ -61,7 +65,7 @@ fn main() {
     let rounds = std::env::var("LODESTEP_BENCH_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
     let folder = std::env::var_os("LODESTEP_BENCH_FOLDER").map_or_else(|| PathBuf::from("target/bench"), PathBuf::from);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().worker_threads(2).build().expect("threads");
-    if runtime.block_on(syncs::counted_main()) {
+    if runtime.block_on(async { syncs::counted_main().await || resume::child_main().await }) {
         return;
     }
     let _ = std::fs::remove_dir_all(&folder);
@@ -73,10 +77,12 @@ fn main() {
         rows.push(row);
     };
     runtime.block_on(steps::measure(&folder, rounds, &mut report));
+    runtime.block_on(resume::measure(&folder, rounds, &mut report));
+    runtime.block_on(size::measure(&folder, rounds, &mut report));
+    runtime.block_on(flat::measure(&folder, rounds, &mut report));
+    runtime.block_on(million::measure(&folder, rounds, &mut report));
     syncs::measure(&folder, rounds, &mut report);
-    if std::env::args().nth(1).is_none() {
-        programs::measure(&folder, rounds, &mut report);
-    }
+    programs::measure(&folder, rounds, &mut report);
     let json: Vec<_> = rows
         .iter()
         .map(|row| json!({"what": row.name, "median": row.median(), "values": row.values, "unit": row.unit, "target": row.target}))

@@ -27,7 +27,7 @@ pub async fn counted_main() -> bool {
     let (kind, path) = what.split_once(' ').expect("a kind and a path");
     match kind {
         "one" => steps::all_steps_of_one_run(Path::new(path), Class::Read, ONE_STEPS).await,
-        _ => drop(steps::many_runs(Path::new(path), Limits::default().parallel).await),
+        _ => drop(steps::many_runs(Path::new(path), Limits::default().parallel, 5).await),
     }
     true
 }
