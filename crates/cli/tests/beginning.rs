@@ -23,6 +23,8 @@ fn every_template_is_sound_and_runs_offline_at_once() {
             assert!(check_citations(&report, &world.path().join("mine/documents")) > 0, "{report}");
         }
         if template == "approval" {
+            let asks = "keyed, checkable and unsafe tools ask without a rule";
+            assert!(world.read("mine/agent.toml").contains(asks), "as the policy has it");
             assert!(ran.out.contains("Good morning!"), "{ran:?}");
             world.lodestep(&["approve", "--tool", "send", "--yes"]).exits(0);
             world.lodestep(&["run", "mine/agent.toml"]).exits(0);

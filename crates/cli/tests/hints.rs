@@ -91,7 +91,7 @@ fn after_a_denial_what_helps_comes_first() {
     let stopped = world.lodestep(&["resume", &world.run_id()]).exits(6);
     let hints = stopped.out.split("now:\n").nth(1).expect("hints").to_owned();
     let words: Vec<&str> = hints.lines().filter_map(|line| line.split_whitespace().nth(3)).collect();
-    assert_eq!(words, ["tell", "resume", "cancel"], "{stopped:?}");
+    assert_eq!(words, ["tell", "fork", "cancel"], "{stopped:?}");
     let todo = world.json(&["todo"]);
     assert!(todo[0]["command"].as_str().is_some_and(|command| command.contains(" tell ")), "{todo}");
 }

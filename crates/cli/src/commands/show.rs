@@ -337,15 +337,16 @@ pub fn acts(app: &App, opened: &Opened) -> String {
     };
     let ahead = if opened.unread.is_empty() { opened.standing.clone() } else { standing(&opened.ahead) };
     let reasons = &ahead.reasons;
+    let denied = needs_guidance(&opened.ahead);
     // Whatever the words come to, a worker has to read them first.
     let only_a_word = opened.unread.is_empty() && !reasons.is_empty() && reasons.iter().all(word);
     let commands: &[&str] = match ahead.status {
         Status::Completed | Status::Failed | Status::Cancelled if !opened.unread.is_empty() => &["resume"],
         Status::Waiting | Status::InDoubt if only_a_word => &["cancel"],
-        Status::Ready | Status::Waiting | Status::InDoubt | Status::Stopped if !needs_guidance(&opened.ahead) => {
+        Status::Ready | Status::Waiting | Status::InDoubt | Status::Stopped if denied.is_none() => {
             &["resume", "cancel"]
         }
-        Status::Ready | Status::Waiting | Status::InDoubt | Status::Stopped => &["tell", "resume", "cancel"],
+        Status::Ready | Status::Waiting | Status::InDoubt | Status::Stopped => &["tell", "fork", "cancel"],
         Status::Quarantined => &["log", "release", "cancel"],
         Status::Completed | Status::Failed | Status::Cancelled => &["show", "effects", "verify", "fork"],
     };
@@ -356,7 +357,11 @@ pub fn acts(app: &App, opened: &Opened) -> String {
     });
     let out = people::out_of(opened);
     let commands = beside.chain(commands.iter().map(|word| match (*word, out) {
-        ("tell", _) => format!("tell {id} \"what to do now\""),
+        ("tell", _) => format!("tell {id} \"what to do now\"  (then resume: without a word it stops again)"),
+        ("fork", _) => match denied {
+            Some(before) => format!("fork {id} --at {before}  (another run, which begins before the no)"),
+            None => format!("fork {id}"),
+        },
         // Without a top-up it would stop again at once.
         ("resume", Some(quota)) => format!("quota add {id} {} N  (then resume)", quota.as_str()),
         (word, _) => format!("{word} {id}"),
@@ -365,10 +370,12 @@ pub fn acts(app: &App, opened: &Opened) -> String {
     format!("now:\n{lines}")
 }
 
-/// Did it stop as it can't be complete, after a person's no? A resume alone has it try the same again.
-pub fn needs_guidance(state: &Checkpoint) -> bool {
+/// Of a run that stopped as it can't be complete, after a person's no: the step before the decision whose action was denied. A
+/// resume alone has it try the same again; a word comes first, and is `None` once one was said since its last decision.
+pub fn needs_guidance(state: &Checkpoint) -> Option<u64> {
     let stopped = matches!(state.phase, Phase::Stopped { reason: StopReason::Completion, .. });
-    stopped && state.recent.iter().any(|settled| settled.how == How::Denied(DeniedBy::Person))
+    let denied = state.recent.iter().rev().find(|settled| settled.how == How::Denied(DeniedBy::Person))?;
+    (stopped && state.guidance.is_empty()).then(|| denied.arguments.seq.saturating_sub(1).max(1))
 }
 
 /// A run as JSON.

@@ -131,14 +131,18 @@ async fn of_run(app: &App, store: &dyn Store, sieve: &Sieve, row: RunRow) -> Vec
     };
     match row.status {
         Status::Stopped if is_meant => {
-            let denied = opened.as_ref().is_ok_and(|opened| needs_guidance(&opened.checkpoint));
+            let denied = opened.as_ref().ok().and_then(|opened| needs_guidance(&opened.ahead));
             let out = opened.as_ref().ok().and_then(people::out_of);
+            let then = "then resume, or cancel".to_owned();
             let (command, or) = match (denied, out) {
-                (true, _) => (format!("tell {id} \"what to do now\""), "then resume, or cancel"),
-                (false, Some(quota)) => (format!("quota add {id} {} N", quota.as_str()), "then resume, or cancel"),
-                (false, None) => (format!("resume {id}"), "or cancel"),
+                (Some(before), _) => {
+                    let then = format!("then resume; or fork {id} --at {before}, before the no; or cancel");
+                    (format!("tell {id} \"what to do now\""), then)
+                }
+                (None, Some(quota)) => (format!("quota add {id} {} N", quota.as_str()), then),
+                (None, None) => (format!("resume {id}"), "or cancel".to_owned()),
             };
-            items.push(item("stopped", None, why, command, or));
+            items.push(item("stopped", None, why, command, &or));
         }
         Status::Quarantined if is_meant => {
             items.push(item("quarantined", None, why, format!("release {id}"), "or cancel"));
