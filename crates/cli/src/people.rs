@@ -19,6 +19,9 @@ use crate::text::{line, quoted, short_id, squeezed, visible};
 /// How many bytes of one argument are shown; of a longer one the start, how much is left out, and the end.
 const SHOWN_BYTES: usize = 4_000;
 
+/// What became of a request that nobody answered in time.
+const OVER_IN_TIME: &str = "its time is over";
+
 /// So much of that is its end: what stands last can't be pushed out of sight.
 const END_BYTES: usize = 500;
 
@@ -219,15 +222,16 @@ pub fn is_said(opened: &Opened, about: About) -> bool {
     words.flatten().any(|said| said == about || said == About::Run)
 }
 
-/// What became of a request, when it was accepted or has happened: `approved by ada`. Words that no worker has read count.
+/// What became of a request, when it was accepted or has happened: `approved by ada`. Words that no worker has read count, and so
+/// does its time.
 pub fn answered(opened: &Opened, request: &Digest) -> Option<String> {
     // A request that was open before, and is again.
     let is_open = |action: &Action| match &action.state {
         ActionState::Gated { gate: Gate::Approval(open) | Gate::Answer(open) } => open.name == *request,
         _ => false,
     };
-    if opened.ahead.pending.values().any(is_open) {
-        return None;
+    if let Some(action) = opened.ahead.pending.values().find(|action| is_open(action)) {
+        return action.asked_until().filter(|until| *until <= opened.at).map(|_| OVER_IN_TIME.to_owned());
     }
     let closed = opened.ahead.closed_requests.iter().rev().find(|closed| closed.name == *request)?;
     let how = match closed.how {
@@ -236,7 +240,7 @@ pub fn answered(opened: &Opened, request: &Digest) -> Option<String> {
         Closing::Answered => "answered",
         Closing::Edited => "approved with other arguments",
         Closing::Reused => "answered with the outcome of an equal effect",
-        Closing::Expired => return Some("its time is over".to_owned()),
+        Closing::Expired => return Some(OVER_IN_TIME.to_owned()),
         Closing::Deadline => return Some("the deadline of its action has passed".to_owned()),
         Closing::Superseded => return Some("its tool or the policy changed, and it is asked anew".to_owned()),
         Closing::Withdrawn => {

@@ -29,8 +29,8 @@ fn a_word_after_a_no_has_the_example_ask_anew() {
     let step = |name: &str| {
         let log = world.lodestep(&["log", &id, "--limit", "1000", "--json"]).exits(0).out;
         let events = log.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("an event"));
-        let proposed = events.filter(|event| event["event"] == "ActionProposed" && event["fields"]["tool"] == name);
-        proposed.last().map(|event| event["step"].as_u64().expect("a step")).expect("proposed")
+        let mut proposed = events.filter(|event| event["event"] == "ActionProposed" && event["fields"]["tool"] == name);
+        proposed.next_back().map(|event| event["step"].as_u64().expect("a step")).expect("proposed")
     };
     let before = (step("publish") - 1).to_string();
     assert_eq!(

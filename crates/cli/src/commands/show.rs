@@ -339,7 +339,9 @@ pub fn acts(app: &App, opened: &Opened) -> String {
     let reasons = &ahead.reasons;
     let denied = needs_guidance(&opened.ahead);
     // Whatever the words come to, a worker has to read them first.
-    let only_a_word = opened.unread.is_empty() && !reasons.is_empty() && reasons.iter().all(word);
+    let closed = |request: &Request| people::answered(opened, &request.name).is_some();
+    let takes_one = !people::open_requests(opened).into_iter().any(|(_, request, _)| closed(request));
+    let only_a_word = opened.unread.is_empty() && takes_one && !reasons.is_empty() && reasons.iter().all(word);
     let commands: &[&str] = match ahead.status {
         Status::Completed | Status::Failed | Status::Cancelled if !opened.unread.is_empty() => &["resume"],
         Status::Waiting | Status::InDoubt if only_a_word => &["cancel"],
