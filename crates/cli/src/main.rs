@@ -23,6 +23,7 @@ mod bulk;
 mod commands;
 mod fitness;
 mod following;
+mod happened;
 mod notify;
 mod people;
 mod place;

@@ -195,6 +195,21 @@ fn a_run_that_is_out_of_a_quota_is_helped_by_a_top_up_and_not_by_a_resume() {
 }
 
 #[test]
+fn a_fork_says_what_it_takes_of_its_origins_quotas_and_what_is_left_there() {
+    let world = World::new();
+    let agent = paying(&world, "[quota]\nmodel_calls = 21\n");
+    world.lodestep(&["run", &agent, "--id", "orig"]).exits(3);
+    // One call is used: half of what is left goes to the fork.
+    let said = world.lodestep(&["fork", "orig", "--id", "half"]).exits(0).out;
+    assert!(said.contains("  model_calls: 10 to spend, taken from run orig, which has 10 left\n"), "{said}");
+    let again = world.lodestep(&["fork", "orig", "--id", "half"]).exits(0).out;
+    assert!(again.contains("  model_calls: 10 to spend, taken from run orig, which has 10 left\n"), "{again}");
+    let made = world.json(&["fork", "orig", "--id", "some", "--grant", "model_calls=3"]);
+    assert_eq!((&made["quota"]["model_calls"], &made["origin_left"]["model_calls"]), (&json!(3), &json!(7)), "{made}");
+    assert_eq!(world.json(&["quota", "show", "orig"])["quotas"][0]["left"], 7);
+}
+
+#[test]
 fn a_name_that_nothing_has_is_told_from_nothing_to_do() {
     let world = World::new();
     let agent = paying(&world, "");

@@ -45,6 +45,35 @@ fn watching_tells_each_transition_of_a_run_and_ends_with_it() {
 }
 
 #[test]
+fn a_person_who_watches_reads_words_and_no_names_of_events() {
+    let world = World::new();
+    let agent = slow(&world);
+    world.write("go", "");
+    world.lodestep(&["run", &agent, "--id", "before"]).exits(0);
+    let mut watch = Running { child: world.command(&["watch"]).spawn().expect("started") };
+    let stdout = watch.child.stdout.take().expect("a pipe");
+    let (mut other, mut heard) = world.start_heard(&["run", &agent, "--id", "after", "--pace", "150ms"]);
+    heard.until("started");
+    let mut words = String::new();
+    for line in std::io::BufRead::lines(std::io::BufReader::new(stdout)) {
+        words.push_str(&format!("{}\n", line.expect("read")));
+        if words.contains("completed after") {
+            break;
+        }
+    }
+    assert!(other.child.wait().expect("ended").success());
+    for told in ["step 1    started\n", "step 2    asks its model\n", "step 3    decides on slow\n", "step 4    slow\n"]
+    {
+        assert!(words.contains(told), "{told}: {words}");
+    }
+    let log = world.lodestep(&["log", "after", "--json"]).exits(0).out;
+    for event in log.lines().map(|line| serde_json::from_str::<Value>(line).expect("an event")) {
+        let name = event["event"].as_str().expect("a name");
+        assert!(!words.contains(name), "{name} is no word for people: {words}");
+    }
+}
+
+#[test]
 fn every_shell_has_completions() {
     let world = World::new();
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {

@@ -15,6 +15,7 @@ use serde_json::json;
 
 use crate::app::App;
 use crate::commands::run::stop_signal;
+use crate::happened;
 use crate::progress::Progress;
 use crate::select::unfinished;
 use crate::text::{line, short_id};
@@ -181,6 +182,7 @@ impl<'a> Watching<'a> {
             status => format!("  [{}: {}]", status.as_str(), line(&why, 80)),
         };
         let id = short_id(run.key.run.as_str(), &[]);
+        let what = if told.is_empty() { happened::in_words(&envelope.events) } else { what };
         self.app.print(&format!("{id}  step {:<4} {}{stands}\n", envelope.seq, line(&what, 200)));
     }
 
