@@ -27,6 +27,7 @@ mod happened;
 mod notify;
 mod people;
 mod place;
+mod programs;
 mod progress;
 mod prompt;
 mod reminders;

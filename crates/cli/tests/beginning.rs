@@ -42,6 +42,37 @@ fn every_template_is_sound_and_runs_offline_at_once() {
 }
 
 #[test]
+fn a_check_warns_of_programs_that_are_not_here() {
+    let world = World::new();
+    let tool = |name: &str, command: &str, more: &str| {
+        format!(
+            "[tools.{name}]\ndescription = \"Do.\"\ncommand = [\"{command}\"]\n{more}input = {{ type = \"object\" }}\nclass = \"read\"\n"
+        )
+    };
+    let tables = [
+        tool("gone", "no-such-program-here", ""),
+        tool("named", "tools/none.sh", ""),
+        tool("own", "sh", "env = { PATH = \"/nowhere\" }\n"),
+        tool("there", "sh", ""),
+        "[done]\ncheck = [\"no-such-check\"]\n".to_owned(),
+    ];
+    let agent = world.agent(&tables.concat(), &json!([]));
+    let checked = world.lodestep(&["run", agent.to_str().expect("a path"), "--check"]).exits(0);
+    for warned in [
+        "warning: tool gone: there is no program `no-such-program-here` in the folders of PATH\n",
+        "warning: tool named: there is no program `tools/none.sh` in ",
+        "warning: tool own: there is no program `sh` in the folders of the PATH that its env sets\n",
+        "warning: the check of [done]: there is no program `no-such-check` in the folders of PATH\n",
+        "where the agent runs on another machine, it has to be there",
+    ] {
+        assert!(checked.err.contains(warned), "{warned}: {checked:?}");
+    }
+    assert!(!checked.err.contains("there:") && checked.out.contains(": ok. "), "{checked:?}");
+    let checked = world.json(&["run", agent.to_str().expect("a path"), "--check"]);
+    assert_eq!((&checked["ok"], checked["warnings"].as_array().map(Vec::len)), (&json!(true), Some(4)), "{checked}");
+}
+
+#[test]
 fn a_mistyped_id_names_the_run_that_was_meant() {
     let world = World::new();
     world.lodestep(&["init", "mine", "--template", "approval"]).exits(0);
