@@ -35,6 +35,7 @@ mod retries;
 mod select;
 mod sent;
 mod text;
+mod unknown;
 mod wiring;
 
 use std::process::ExitCode;

@@ -18,6 +18,7 @@ use crate::people::{self, About};
 use crate::select::{MOST, Selection, Sieve};
 use crate::sent::{Sent, sent};
 use crate::text::{line, short_id, squeezed};
+use crate::unknown;
 
 /// Something that a person has to say.
 pub struct Item {
@@ -51,11 +52,12 @@ pub async fn todo(app: &App, selection: &Selection, limit: usize) -> Result<u8> 
     let runtime = app.open_to_read()?;
     let sieve = selection.sieve(runtime.store())?;
     let Found { mut items, more, stale } = items(app, runtime.store(), &sieve).await?;
-    if items.is_empty()
-        && stale.is_empty()
-        && let Some(unknown) = selection.unknown_agent(runtime.store()).await?
-    {
-        return Err(unknown);
+    if items.is_empty() && stale.is_empty() {
+        if let Some(unknown) = unknown::agent(runtime.store(), selection).await? {
+            return Err(unknown);
+        }
+        let unknown = unknown::notes(runtime.store(), selection).await?;
+        unknown.iter().for_each(|note| lodestep::note!("note: {note}"));
     }
     let left_out = items.len().saturating_sub(limit);
     items.truncate(limit);
