@@ -16,10 +16,14 @@ use serde_json::{Value, json};
 use crate::app::App;
 use crate::commands::ls;
 use crate::people;
+use crate::retries;
 use crate::text::{block, line, short_id, visible};
 
 /// Of a longer text so many lines are shown; `--json` and `log` have it whole.
 const LINES: usize = 12;
+
+/// So many characters of what is tried again are shown of its error.
+const ERROR: usize = 100;
 
 /// Shows a run, as it is or as it was after a step.
 pub async fn show(app: &App, run: &str, at: Option<u64>) -> Result<u8> {
@@ -113,7 +117,8 @@ fn heading_at(opened: &Opened, at: u64) -> String {
 
 /// Why a run is where it is, in words: the reasons, and below them what was said when it stopped or ended.
 pub fn because(opened: &Opened) -> String {
-    let mut reasons = lodestep::store::rows::why(&opened.standing);
+    let retries = retries::of_state(&opened.checkpoint, |text| opened.text(text));
+    let mut reasons = retries::told(&lodestep::store::rows::why(&opened.standing), &retries, ERROR, false);
     if opened.standing.status == Status::Ready && opened.row.holder.is_none() {
         reasons = ls::unheld(&opened.row);
     }
