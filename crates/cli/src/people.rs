@@ -174,29 +174,90 @@ pub fn short_names(requests: &[RequestRow]) -> BTreeMap<Digest, String> {
     ends.collect()
 }
 
-/// What was said when a run stopped, or that its quota has room again; empty when it has not stopped.
+/// What was said when a run stopped, with what is missing now, or that its quota has room again; empty when it has not stopped.
 pub fn stopped_because(opened: &Opened) -> String {
-    match &opened.checkpoint.phase {
-        Phase::Stopped { reason: StopReason::Quota, text, .. } if out_of(opened).is_none() => {
-            let quota = Quota::without_room(&opened.text(text));
-            quota.map_or_else(|| opened.text(text), |quota| format!("the quota {} has room again", quota.as_str()))
+    let Phase::Stopped { reason, text, .. } = &opened.checkpoint.phase else { return String::new() };
+    let text = opened.text(text);
+    match (out_of(opened), Quota::without_room(&text)) {
+        (Some(out), _) => out.in_words(&text),
+        (None, Some(quota)) if *reason == StopReason::Quota => format!("the quota {} has room again", quota.as_str()),
+        (None, _) => text,
+    }
+}
+
+/// A quota without room, and what is missing of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOf {
+    /// The quota.
+    pub quota: Quota,
+    /// What the next call asks for, where that is known.
+    asked: Option<u64>,
+    /// What is left, with the words that no worker has read.
+    left: u64,
+    /// At least so much has to be added; `None` where it is not known.
+    missing: Option<u64>,
+}
+
+impl OutOf {
+    /// The top-up that helps, as the rest of a command: the quota, and an amount as it is typed.
+    pub fn top_up(&self) -> String {
+        self.typed()
+            .map_or_else(|| format!("{} N", self.quota.as_str()), |amount| format!("{} {amount}", self.quota.as_str()))
+    }
+
+    /// What stands beside that command.
+    pub fn beside(&self) -> &'static str {
+        if self.missing.is_some() { "or more; then resume" } else { "then resume" }
+    }
+
+    /// What is still missing after a top-up of so much.
+    pub fn after(self, amount: u64) -> Option<Self> {
+        let missing = self.missing?.checked_sub(amount).filter(|missing| *missing > 0)?;
+        Some(Self { left: self.left.saturating_add(amount), missing: Some(missing), ..self })
+    }
+
+    /// An amount as `quota add` takes it: of times whole minutes.
+    fn typed(&self) -> Option<String> {
+        let missing = self.missing?;
+        Some(match self.quota {
+            Quota::ActiveTime | Quota::Deadline => format!("{}m", missing.div_ceil(60_000)),
+            quota => quota.shown(missing),
+        })
+    }
+
+    fn in_words(&self, said: &str) -> String {
+        let (Some(missing), Some((said, _))) = (self.typed(), said.split_once(": it asks for ").or(Some((said, ""))))
+        else {
+            return said.to_owned();
+        };
+        match self.asked {
+            Some(asked) => {
+                let (asked, left) = (self.quota.shown(asked), self.quota.shown(self.left));
+                format!("{said}: it asks for {asked}, and {left} is left: {missing} missing")
+            }
+            None => format!("{said}: {missing} missing"),
         }
-        Phase::Stopped { text, .. } => opened.text(text),
-        _ => String::new(),
     }
 }
 
 /// The quota that has no room left in a run that stopped for it, with the words that no worker has read.
-///
-/// Of tokens, money and time something may be left that is too little: a top-up that no worker has read counts as room.
-pub fn out_of(opened: &Opened) -> Option<Quota> {
+pub fn out_of(opened: &Opened) -> Option<OutOf> {
     let Phase::Stopped { reason: StopReason::Quota, text, .. } = &opened.ahead.phase else { return None };
-    let quota = Quota::without_room(&opened.text(text))?;
-    let left = opened.ahead.remaining().into_iter().find(|row| row.quota == quota)?.left;
-    let raised =
-        opened.unread.iter().any(|(_, message)| matches!(message.word, Word::TopUp { quota: of, .. } if of == quota));
-    let counted = matches!(quota, Quota::ModelCalls | Quota::ToolCalls);
-    (left == 0 || !(counted || raised)).then_some(quota)
+    let said = opened.text(text);
+    let quota = Quota::without_room(&said)?;
+    let age_ms = opened.at.ms_since(opened.ahead.started_at);
+    let row = opened.ahead.quota.remaining(age_ms).into_iter().find(|row| row.quota == quota)?;
+    let asked = quota.asked(&said);
+    let taken = row.used.saturating_add(row.reserved);
+    let short = |wanted: u64| taken.saturating_add(wanted).saturating_sub(row.limit);
+    let missing = match quota {
+        // The least that a time can be over by.
+        Quota::ActiveTime | Quota::Deadline => Some(short(1)),
+        Quota::ModelCalls | Quota::ToolCalls => None,
+        _ => asked.map(short),
+    };
+    let is_out = missing.map_or(row.left == 0, |missing| missing > 0);
+    is_out.then_some(OutOf { quota, asked, left: row.left, missing })
 }
 
 /// What a word can be about.

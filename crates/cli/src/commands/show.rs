@@ -370,7 +370,7 @@ pub fn acts(app: &App, opened: &Opened) -> String {
             None => format!("fork {id}"),
         },
         // Without a top-up it would stop again at once.
-        ("resume", Some(quota)) => format!("quota add {id} {} N  (then resume)", quota.as_str()),
+        ("resume", Some(out)) => format!("quota add {id} {}  ({})", out.top_up(), out.beside()),
         (word, _) => format!("{word} {id}"),
     }));
     let lines: String = commands.map(|command| format!("  {}\n", app.command(&command))).collect();

@@ -155,13 +155,14 @@ async fn of_run(app: &App, store: &dyn Store, sieve: &Sieve, row: RunRow) -> Vec
         Status::Stopped if is_meant => {
             let denied = opened.as_ref().ok().and_then(|opened| needs_guidance(&opened.ahead));
             let out = opened.as_ref().ok().and_then(people::out_of);
-            let then = "then resume, or cancel".to_owned();
             let (command, or) = match (denied, out) {
                 (Some(before), _) => {
                     let then = format!("then resume; or fork {id} --at {before}, before the no; or cancel");
                     (format!("tell {id} \"what to do now\""), then)
                 }
-                (None, Some(quota)) => (format!("quota add {id} {} N", quota.as_str()), then),
+                (None, Some(out)) => {
+                    (format!("quota add {id} {}", out.top_up()), format!("{}, or cancel", out.beside()))
+                }
                 (None, None) => (format!("resume {id}"), "or cancel".to_owned()),
             };
             items.push(item("stopped", None, why, command, &or));
