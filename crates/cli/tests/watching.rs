@@ -81,3 +81,28 @@ fn every_shell_has_completions() {
         assert!(said.out.contains("lodestep") && said.out.contains("todo"), "{shell}");
     }
 }
+
+#[test]
+fn a_worker_says_everything_as_lines_of_json_when_it_is_asked_to() {
+    let world = World::new();
+    let agent = slow(&world);
+    world.write("go", "");
+    let started = world.lodestep(&["run", &agent, "--id", "one", "--crash-at", "run:accepted"]);
+    assert_eq!(started.code, None, "{started:?}");
+    let said = world.lodestep(&["worker", "--until-idle", "--json"]).exits(0);
+    assert_eq!(said.err, "", "{said:?}");
+    let lines: Vec<Value> = said.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let note = lines[0]["note"].as_str().expect("a note");
+    assert!(note.starts_with("worker on ") && note.contains("store.db"), "{said:?}");
+    let told: Vec<(&str, &str)> = lines[1..]
+        .iter()
+        .map(|line| (line["run"].as_str().expect("a run"), line["what"].as_str().expect("what happened")))
+        .collect();
+    assert_eq!(told.first(), Some(&("one", "slow")), "{said:?}");
+    assert!(told.last().is_some_and(|(_, what)| what.contains("completed after 2 decisions")), "{said:?}");
+    let last = lines.last().expect("a line");
+    assert_eq!((&last["status"], &last["agent"]), (&json!("completed"), &json!("scripted")));
+    // The same lines as those of who watches.
+    let keys = |line: &Value| line.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(last), ["agent", "at", "events", "run", "status", "step", "what", "why"]);
+}
