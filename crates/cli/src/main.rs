@@ -25,6 +25,7 @@ mod fitness;
 mod following;
 mod happened;
 mod notify;
+mod outputs;
 mod people;
 mod place;
 mod programs;

@@ -92,11 +92,12 @@ fn schemas_are_listed_and_each_that_is_listed_is_printed() {
     let listed = world.json(&["schema"]);
     let names: Vec<&str> =
         listed["schemas"].as_array().expect("a list").iter().map(|it| it["name"].as_str().expect("a name")).collect();
-    assert_eq!(names, ["agent", "wiring"]);
+    assert_eq!(names, ["agent", "wiring", "ls", "todo", "show", "effects", "run", "lines"]);
     for name in names {
         let schema = world.json(&["schema", name]);
         assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema", "{name}");
-        assert!(schema["properties"].is_object(), "{name}");
+        let describes = ["properties", "items", "anyOf"].iter().any(|key| !schema[key].is_null());
+        assert!(describes && schema["title"].is_string(), "{name}");
     }
     assert!(world.lodestep(&["schema"]).exits(0).out.contains("lodestep.toml beside a store"));
     world.lodestep(&["schema", "agnet"]).exits(2);
