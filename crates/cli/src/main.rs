@@ -21,6 +21,7 @@ mod app;
 mod args;
 mod bulk;
 mod commands;
+mod findings;
 mod fitness;
 mod following;
 mod happened;

@@ -20,6 +20,7 @@ use crate::app::App;
 use crate::args::RunArgs;
 use crate::commands::dry_run::dry_run;
 use crate::commands::{crashing, show, upgrade};
+use crate::findings::Findings;
 use crate::fitness;
 use crate::following::{Following, ended_unseen};
 use crate::notify::Notify;
@@ -78,6 +79,7 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
         return Err(missing);
     }
     let runtime = app.open_to_work(true, environment)?;
+    Findings::of(app).tell(app);
     let join_unfinished = !args.new && id.is_none();
     let definition = file.definition.clone();
     if join_unfinished {

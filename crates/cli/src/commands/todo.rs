@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::commands::show::needs_guidance;
+use crate::findings::Findings;
 use crate::people::{self, About};
 use crate::select::{MOST, Selection, Sieve};
 use crate::sent::{Sent, sent};
@@ -50,6 +51,7 @@ const BECAME: [&str; 4] = ["--happened", "--retry", "--did-not-happen", "--aband
 /// Lists what waits for people.
 pub async fn todo(app: &App, selection: &Selection, limit: usize) -> Result<u8> {
     let runtime = app.open_to_read()?;
+    Findings::of(app).tell(app);
     let sieve = selection.sieve(runtime.store())?;
     let Found { mut items, more, stale } = items(app, runtime.store(), &sieve).await?;
     if items.is_empty() && stale.is_empty() {

@@ -8,6 +8,7 @@ use lodestep::observe;
 use crate::app::App;
 use crate::commands::run::interruptible;
 use crate::commands::{crashing, resume};
+use crate::findings::Findings;
 use crate::fitness;
 use crate::notify::Notify;
 use crate::progress::Progress;
@@ -27,6 +28,7 @@ pub async fn worker(app: &App, until_idle: bool, crash_at: Option<String>) -> Re
     let notify = Notify::beside(app, Arc::new(progress))?;
     notify.catch_up(&runtime).await;
     lodestep::note!("worker on {}; Ctrl-C hands over", app.store_path().display());
+    Findings::of(app).tell(app);
     let work = async {
         match until_idle {
             true => runtime.work_until_idle(notify.clone(), &shutdown).await,
