@@ -34,6 +34,7 @@ mod progress;
 mod prompt;
 mod reminders;
 mod retries;
+mod room;
 mod select;
 mod sent;
 mod text;

@@ -16,6 +16,7 @@ use crate::commands::hold;
 use crate::findings::Findings;
 use crate::place::{Place, Placed, asks_a_person, place};
 use crate::retries;
+use crate::room;
 use crate::select::{LOOKED_THROUGH, Selected, Selection, Sieve, alive, unfinished};
 use crate::unknown;
 
@@ -38,6 +39,7 @@ const COUNTED: usize = 100_000;
 pub async fn ls(app: &App, selection: &Selection, effect: Option<CameTo>, limit: Option<usize>) -> Result<u8> {
     let runtime = app.open_to_read()?;
     Findings::of(app).tell(app);
+    room::tell(app);
     let store = runtime.store();
     let (sieve, now) = (selection.sieve(store)?, store.now());
     let is_overview = selection.status.is_empty() && selection.tool.is_none() && effect.is_none();

@@ -16,6 +16,7 @@ use crate::app::App;
 use crate::commands::show::needs_guidance;
 use crate::findings::Findings;
 use crate::people::{self, About};
+use crate::room;
 use crate::select::{MOST, Selection, Sieve};
 use crate::sent::{Sent, sent};
 use crate::text::{line, short_id, squeezed};
@@ -52,6 +53,7 @@ const BECAME: [&str; 4] = ["--happened", "--retry", "--did-not-happen", "--aband
 pub async fn todo(app: &App, selection: &Selection, limit: usize) -> Result<u8> {
     let runtime = app.open_to_read()?;
     Findings::of(app).tell(app);
+    room::tell(app);
     let sieve = selection.sieve(runtime.store())?;
     let Found { mut items, more, stale } = items(app, runtime.store(), &sieve).await?;
     if items.is_empty() && stale.is_empty() {
