@@ -47,10 +47,14 @@ fn watching_tells_each_transition_of_a_run_and_ends_with_it() {
 #[test]
 fn a_person_who_watches_reads_words_and_no_names_of_events() {
     let world = World::new();
+    let asks = json!([{ "calls": [{ "name": "ask", "arguments": { "question": "Which?" } }] }]);
+    let agent = world.agent("", &asks);
+    world.lodestep(&["run", agent.to_str().expect("a path"), "--id", "asks"]).exits(3);
     let agent = slow(&world);
     world.write("go", "");
-    world.lodestep(&["run", &agent, "--id", "before"]).exits(0);
     let mut watch = Running { child: world.command(&["watch"]).spawn().expect("started") };
+    // It has looked once: what begins from now on is told from its start.
+    Lines::of(&mut watch.child).until("asks  at step");
     let stdout = watch.child.stdout.take().expect("a pipe");
     let (mut other, mut heard) = world.start_heard(&["run", &agent, "--id", "after", "--pace", "150ms"]);
     heard.until("started");
