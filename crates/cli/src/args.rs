@@ -9,6 +9,7 @@ use lodestep::process::Demand;
 
 use crate::bulk::Bulk;
 use crate::commands::init::Template;
+use crate::commands::ls::CameTo;
 use crate::commands::schema::Schema;
 use crate::select::Selection;
 
@@ -131,6 +132,9 @@ pub enum Command {
     Ls {
         #[command(flatten)]
         selection: Selection,
+        /// Only runs with an effect that came to this, of any status; with --tool an effect of that tool.
+        #[arg(long, value_name = "STATE")]
+        effect: Option<CameTo>,
         /// At most so many of each group; of the others there is a count.
         #[arg(long)]
         limit: Option<usize>,

@@ -16,6 +16,7 @@ use crate::commands::run::interruptible;
 use crate::prompt::Terminal;
 use crate::select::{MOST, Selected, Selection};
 use crate::text::{line, short_id};
+use crate::unknown;
 
 /// The code of a person's no: nothing is wrong, and nothing changed.
 pub const DECLINED: &str = "consent.declined";
@@ -168,11 +169,9 @@ impl Bulk {
     ) -> Result<()> {
         let count = items.len();
         if count == 0 {
-            let unknown = self.selection.unknown_agent(runtime.store()).await?;
-            let next = unknown.map_or_else(
-                || "`lodestep ls` with the same filters shows the runs".to_owned(),
-                |unknown| format!("{}: {}", unknown.what(), unknown.next()),
-            );
+            let unknown = unknown::notes(runtime.store(), &self.selection).await?;
+            let known = || "`lodestep ls` with the same filters shows the runs".to_owned();
+            let next = if unknown.is_empty() { known() } else { unknown.join("; ") };
             let what = format!("there is nothing to {verb}: the filters take none");
             return Err(Error::new("usage.nothing_selected", what, next));
         }

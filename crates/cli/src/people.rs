@@ -19,6 +19,9 @@ use crate::text::{line, quoted, short_id, squeezed, visible};
 /// How many bytes of one argument are shown; of a longer one the start, how much is left out, and the end.
 const SHOWN_BYTES: usize = 4_000;
 
+/// What became of a request that nobody answered in time.
+const OVER_IN_TIME: &str = "its time is over";
+
 /// So much of that is its end: what stands last can't be pushed out of sight.
 const END_BYTES: usize = 500;
 
@@ -171,29 +174,90 @@ pub fn short_names(requests: &[RequestRow]) -> BTreeMap<Digest, String> {
     ends.collect()
 }
 
-/// What was said when a run stopped, or that its quota has room again; empty when it has not stopped.
+/// What was said when a run stopped, with what is missing now, or that its quota has room again; empty when it has not stopped.
 pub fn stopped_because(opened: &Opened) -> String {
-    match &opened.checkpoint.phase {
-        Phase::Stopped { reason: StopReason::Quota, text, .. } if out_of(opened).is_none() => {
-            let quota = Quota::without_room(&opened.text(text));
-            quota.map_or_else(|| opened.text(text), |quota| format!("the quota {} has room again", quota.as_str()))
+    let Phase::Stopped { reason, text, .. } = &opened.checkpoint.phase else { return String::new() };
+    let text = opened.text(text);
+    match (out_of(opened), Quota::without_room(&text)) {
+        (Some(out), _) => out.in_words(&text),
+        (None, Some(quota)) if *reason == StopReason::Quota => format!("the quota {} has room again", quota.as_str()),
+        (None, _) => text,
+    }
+}
+
+/// A quota without room, and what is missing of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOf {
+    /// The quota.
+    pub quota: Quota,
+    /// What the next call asks for, where that is known.
+    asked: Option<u64>,
+    /// What is left, with the words that no worker has read.
+    left: u64,
+    /// At least so much has to be added; `None` where it is not known.
+    missing: Option<u64>,
+}
+
+impl OutOf {
+    /// The top-up that helps, as the rest of a command: the quota, and an amount as it is typed.
+    pub fn top_up(&self) -> String {
+        self.typed()
+            .map_or_else(|| format!("{} N", self.quota.as_str()), |amount| format!("{} {amount}", self.quota.as_str()))
+    }
+
+    /// What stands beside that command.
+    pub fn beside(&self) -> &'static str {
+        if self.missing.is_some() { "or more; then resume" } else { "then resume" }
+    }
+
+    /// What is still missing after a top-up of so much.
+    pub fn after(self, amount: u64) -> Option<Self> {
+        let missing = self.missing?.checked_sub(amount).filter(|missing| *missing > 0)?;
+        Some(Self { left: self.left.saturating_add(amount), missing: Some(missing), ..self })
+    }
+
+    /// An amount as `quota add` takes it: of times whole minutes.
+    fn typed(&self) -> Option<String> {
+        let missing = self.missing?;
+        Some(match self.quota {
+            Quota::ActiveTime | Quota::Deadline => format!("{}m", missing.div_ceil(60_000)),
+            quota => quota.shown(missing),
+        })
+    }
+
+    fn in_words(&self, said: &str) -> String {
+        let (Some(missing), Some((said, _))) = (self.typed(), said.split_once(": it asks for ").or(Some((said, ""))))
+        else {
+            return said.to_owned();
+        };
+        match self.asked {
+            Some(asked) => {
+                let (asked, left) = (self.quota.shown(asked), self.quota.shown(self.left));
+                format!("{said}: it asks for {asked}, and {left} is left: {missing} missing")
+            }
+            None => format!("{said}: {missing} missing"),
         }
-        Phase::Stopped { text, .. } => opened.text(text),
-        _ => String::new(),
     }
 }
 
 /// The quota that has no room left in a run that stopped for it, with the words that no worker has read.
-///
-/// Of tokens, money and time something may be left that is too little: a top-up that no worker has read counts as room.
-pub fn out_of(opened: &Opened) -> Option<Quota> {
+pub fn out_of(opened: &Opened) -> Option<OutOf> {
     let Phase::Stopped { reason: StopReason::Quota, text, .. } = &opened.ahead.phase else { return None };
-    let quota = Quota::without_room(&opened.text(text))?;
-    let left = opened.ahead.remaining().into_iter().find(|row| row.quota == quota)?.left;
-    let raised =
-        opened.unread.iter().any(|(_, message)| matches!(message.word, Word::TopUp { quota: of, .. } if of == quota));
-    let counted = matches!(quota, Quota::ModelCalls | Quota::ToolCalls);
-    (left == 0 || !(counted || raised)).then_some(quota)
+    let said = opened.text(text);
+    let quota = Quota::without_room(&said)?;
+    let age_ms = opened.at.ms_since(opened.ahead.started_at);
+    let row = opened.ahead.quota.remaining(age_ms).into_iter().find(|row| row.quota == quota)?;
+    let asked = quota.asked(&said);
+    let taken = row.used.saturating_add(row.reserved);
+    let short = |wanted: u64| taken.saturating_add(wanted).saturating_sub(row.limit);
+    let missing = match quota {
+        // The least that a time can be over by.
+        Quota::ActiveTime | Quota::Deadline => Some(short(1)),
+        Quota::ModelCalls | Quota::ToolCalls => None,
+        _ => asked.map(short),
+    };
+    let is_out = missing.map_or(row.left == 0, |missing| missing > 0);
+    is_out.then_some(OutOf { quota, asked, left: row.left, missing })
 }
 
 /// What a word can be about.
@@ -219,15 +283,16 @@ pub fn is_said(opened: &Opened, about: About) -> bool {
     words.flatten().any(|said| said == about || said == About::Run)
 }
 
-/// What became of a request, when it was accepted or has happened: `approved by ada`. Words that no worker has read count.
+/// What became of a request, when it was accepted or has happened: `approved by ada`. Words that no worker has read count, and so
+/// does its time.
 pub fn answered(opened: &Opened, request: &Digest) -> Option<String> {
     // A request that was open before, and is again.
     let is_open = |action: &Action| match &action.state {
         ActionState::Gated { gate: Gate::Approval(open) | Gate::Answer(open) } => open.name == *request,
         _ => false,
     };
-    if opened.ahead.pending.values().any(is_open) {
-        return None;
+    if let Some(action) = opened.ahead.pending.values().find(|action| is_open(action)) {
+        return action.asked_until().filter(|until| *until <= opened.at).map(|_| OVER_IN_TIME.to_owned());
     }
     let closed = opened.ahead.closed_requests.iter().rev().find(|closed| closed.name == *request)?;
     let how = match closed.how {
@@ -236,7 +301,7 @@ pub fn answered(opened: &Opened, request: &Digest) -> Option<String> {
         Closing::Answered => "answered",
         Closing::Edited => "approved with other arguments",
         Closing::Reused => "answered with the outcome of an equal effect",
-        Closing::Expired => return Some("its time is over".to_owned()),
+        Closing::Expired => return Some(OVER_IN_TIME.to_owned()),
         Closing::Deadline => return Some("the deadline of its action has passed".to_owned()),
         Closing::Superseded => return Some("its tool or the policy changed, and it is asked anew".to_owned()),
         Closing::Withdrawn => {

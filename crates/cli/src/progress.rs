@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use lodestep::core::checkpoint::Checkpoint;
 use lodestep::core::event::{Ending, ErrorKind, Gate, SettledBy};
+use lodestep::core::rules::standing::standing;
 use lodestep::core::{Digest, Event, Ordinal, RunKey};
 use lodestep::observe::Observer;
-use serde_json::Value;
+use lodestep::store::rows;
+use serde_json::{Value, json};
 
 use crate::text::{columns, compact, line};
 
@@ -19,6 +21,8 @@ const LEAST_COLUMNS: usize = 30;
 pub struct Progress {
     pace: Option<Duration>,
     several: bool,
+    /// Lines of JSON on stdout in the place of prose on stderr.
+    as_json: bool,
     names: Mutex<BTreeMap<(RunKey, Ordinal), String>>,
     /// Tools whose last attempt, in whatever run, was not sent: that was told.
     failing: Mutex<BTreeSet<String>>,
@@ -27,7 +31,12 @@ pub struct Progress {
 impl Progress {
     /// Progress of one run, or of several that are told apart; each step waits for `pace`.
     pub fn new(pace: Option<Duration>, several: bool) -> Self {
-        Self { pace, several, names: Mutex::default(), failing: Mutex::default() }
+        Self { pace, several, as_json: false, names: Mutex::default(), failing: Mutex::default() }
+    }
+
+    /// Progress of several runs for programs: what is told of a transition is a line of JSON on stdout, as `watch` has it.
+    pub fn for_programs() -> Self {
+        Self { as_json: true, ..Self::new(None, true) }
     }
 
     /// Names an action that was proposed before this process came, as its own lines would.
@@ -158,6 +167,12 @@ impl Progress {
 impl Observer for Progress {
     fn committed(&self, run: &RunKey, events: &[Event], values: &[Vec<u8>], after: &Checkpoint) {
         let told = self.told(run, events, values, after);
+        if self.as_json {
+            if !told.is_empty() {
+                crate::app::print_out(&format!("{}\n", as_json(run, events, &told, after)));
+            }
+            return;
+        }
         let tail = state(after);
         for what in &told {
             let id = run.run.as_str();
@@ -171,6 +186,15 @@ impl Observer for Progress {
             std::thread::sleep(pace);
         }
     }
+}
+
+/// A transition as a line of JSON: where it left the run, and what is told of it, or else the names of its events.
+pub fn as_json(run: &RunKey, events: &[Event], told: &[String], after: &Checkpoint) -> Value {
+    let names: Vec<&str> = events.iter().map(Event::name).collect();
+    let what = if told.is_empty() { names.join(", ") } else { told.join("; ") };
+    let stands = standing(after);
+    json!({"run": run.run, "agent": after.agent, "step": after.seq, "at": after.at.to_string(), "status": stands.status,
+        "why": rows::why(&stands), "events": names, "what": what})
 }
 
 /// A line of progress: what happened, and where the run stands. On a terminal it has one row: what happened is cut, and where

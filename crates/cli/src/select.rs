@@ -114,27 +114,6 @@ impl Selection {
         status.is_empty() && tool.is_none() && agent.is_none() && labels.is_empty() && since.is_none()
     }
 
-    /// That no run is of the agent that was named: a word that finds nothing may be misspelt.
-    ///
-    /// # Errors
-    ///
-    /// The store's errors.
-    pub async fn unknown_agent(&self, store: &dyn Store) -> Result<Option<Error>> {
-        let Some(agent) = &self.agent else { return Ok(None) };
-        let of_agent = Filter { agent: self.agent.clone(), limit: Some(1), ..Filter::default() };
-        if !store.list(DEFAULT_NAMESPACE, &of_agent).await?.is_empty() {
-            return Ok(None);
-        }
-        let newest = Filter { limit: Some(MOST), ..Filter::default() };
-        let rows = store.list(DEFAULT_NAMESPACE, &newest).await?;
-        let next = match lodestep::nearest(agent, rows.iter().map(|row| row.agent.as_str())) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "`lodestep ls` shows the runs and their agents".to_owned(),
-        };
-        let what = format!("no run of this store is of an agent `{}`", agent.escape_debug());
-        Ok(Some(Error::new("run.no_such_agent", what, next)))
-    }
-
     /// The filters at this moment.
     ///
     /// # Errors

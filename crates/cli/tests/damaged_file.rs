@@ -113,3 +113,46 @@ fn sql_03_a_large_value_whose_file_is_gone_is_named_and_the_other_runs_go_on() {
     other.lodestep(&["import", file.to_str().expect("a path")]).exits(0);
     other.lodestep(&["verify"]).exits(0);
 }
+
+#[test]
+fn what_verify_found_is_told_wherever_runs_are_begun_or_listed_until_it_is_mended() {
+    let world = World::new();
+    let finish = json!({ "calls": [{ "name": "finish", "arguments": { "summary": "over" } }] });
+    let agent = world.agent("", &json!([finish]));
+    let agent = agent.to_str().expect("a path");
+    world.lodestep(&["run", agent, "--id", "sound"]).exits(0);
+    world.lodestep(&["run", agent, "--id", "hurt"]).exits(0);
+    world.rest();
+    let path = world.path().join("store.db");
+    let whole = std::fs::read(&path).expect("read");
+    let db = rusqlite::Connection::open(&path).expect("a store");
+    db.execute_batch(
+        "PRAGMA journal_mode = DELETE; UPDATE journal SET envelope = zeroblob(50) WHERE seq = 2 AND run = 2",
+    )
+    .expect("altered");
+    drop(db);
+    let warning = |words: &[&str]| {
+        let said = world.lodestep(words);
+        (
+            said.err.contains("warning: this store is damaged") && said.err.contains(": hurt; what is sound goes on"),
+            said,
+        )
+    };
+    assert!(!warning(&["ls"]).0, "nobody has looked");
+    world.lodestep(&["verify"]).exits(7);
+    for words in [&["ls"][..], &["todo"], &["worker", "--until-idle"], &["run", agent, "--id", "more"]] {
+        let (is_told, said) = warning(words);
+        assert!(is_told && said.code == Some(0), "{words:?}: {said:?}");
+        assert!(said.err.contains("export --all FOLDER"), "{said:?}");
+    }
+    assert_eq!(world.json(&["ls"]).as_array().map(Vec::len), Some(3), "what is printed for programs is as it was");
+    world.lodestep(&["verify", "sound"]).exits(0);
+    assert!(warning(&["ls"]).0, "another run was looked at");
+    world.lodestep(&["verify", "hurt"]).exits(7);
+    assert!(warning(&["ls"]).0);
+    world.rest();
+    std::fs::write(&path, whole).expect("put back");
+    assert!(warning(&["ls"]).0, "it was found, and nobody has looked since");
+    world.lodestep(&["verify"]).exits(0);
+    assert!(!warning(&["ls"]).0);
+}

@@ -215,3 +215,24 @@ fn sql_01_a_checkpoint_of_the_log_that_finds_the_disk_full_loses_nothing() {
         assert_eq!((done, disk.world.read("ledger").lines().count()), (STEPS, STEPS));
     }
 }
+
+#[test]
+fn a_listing_says_that_the_disk_is_full() {
+    // The other kind limits one process: nothing of it is seen from outside.
+    let Some(disk) = Disk::small() else { return };
+    let agent = paying_agent(&disk.world, 10, "allow");
+    let (mut running, mut said) = disk.start(&["run", &agent]);
+    has(&disk.world, "looked");
+    let told = |words: &[&str]| disk.lodestep(words).exits(0).err.contains("a worker that can't write it waits");
+    assert!(!told(&["ls"]) && !told(&["todo"]));
+    disk.fill_but(&running, 0);
+    disk.world.write("go", "");
+    said.until(REFUSED);
+    for words in [&["ls"][..], &["todo"], &["ls", "--json"]] {
+        assert!(told(words), "{words:?}");
+    }
+    disk.make_room(&running);
+    disk.world.write("paid", "");
+    assert_eq!(running.ended(), Some(0));
+    assert!(!told(&["ls"]));
+}

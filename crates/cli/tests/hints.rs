@@ -91,7 +91,7 @@ fn after_a_denial_what_helps_comes_first() {
     let stopped = world.lodestep(&["resume", &world.run_id()]).exits(6);
     let hints = stopped.out.split("now:\n").nth(1).expect("hints").to_owned();
     let words: Vec<&str> = hints.lines().filter_map(|line| line.split_whitespace().nth(3)).collect();
-    assert_eq!(words, ["tell", "resume", "cancel"], "{stopped:?}");
+    assert_eq!(words, ["tell", "fork", "cancel"], "{stopped:?}");
     let todo = world.json(&["todo"]);
     assert!(todo[0]["command"].as_str().is_some_and(|command| command.contains(" tell ")), "{todo}");
 }
@@ -192,6 +192,52 @@ fn a_run_that_is_out_of_a_quota_is_helped_by_a_top_up_and_not_by_a_resume() {
         assert!(text.contains("the quota model_calls has room again") && !text.contains("has no room"), "{text}");
     }
     world.lodestep(&["resume", "q01"]).exits(0);
+}
+
+#[test]
+fn a_top_up_that_is_too_small_is_told_how_much_is_missing() {
+    let world = World::new();
+    let price = "[quota]\ntotal_tokens = 5000\n[[policy]]\ntools = [\"pay\"]\ndecide = \"allow\"\n";
+    let agent = paying(&world, price);
+    let stopped = world.lodestep(&["run", &agent, "--id", "q01"]).exits(6);
+    // What the hint asks for is exactly what the next call takes.
+    let missing = |text: &str| -> u64 {
+        let (_, rest) = text.split_once("quota add q01 total_tokens ").unwrap_or_else(|| panic!("{text}"));
+        rest.split_once("  (or more; ").and_then(|(amount, _)| amount.parse().ok()).unwrap_or_else(|| panic!("{text}"))
+    };
+    let show = || world.lodestep(&["show", "q01"]).exits(0).out;
+    let todo = || world.lodestep(&["todo"]).exits(0).out;
+    let first = missing(&stopped.out);
+    assert_eq!((missing(&show()), missing(&todo())), (first, first));
+    assert!(stopped.out.contains("has no room for another call of the model: it asks for "), "{stopped:?}");
+    assert!(stopped.out.contains(&format!("left: {first} missing")), "{stopped:?}");
+    let small = world.lodestep(&["quota", "add", "q01", "total_tokens", "10"]).exits(0).out;
+    assert!(small.contains("too little") && missing(&small) == first - 10, "{small}");
+    assert!(!small.contains("it goes on with"), "{small}");
+    assert_eq!((missing(&show()), missing(&todo())), (first - 10, first - 10));
+    assert_eq!(missing(&world.lodestep(&["quota", "show", "q01"]).exits(0).out), first - 10);
+    let less = (first - 11).to_string();
+    world.lodestep(&["quota", "add", "q01", "total_tokens", &less]).exits(0);
+    assert!(show().contains("quota add q01 total_tokens 1  (or more"), "{}", show());
+    let enough = world.lodestep(&["quota", "add", "q01", "total_tokens", "1"]).exits(0).out;
+    assert!(enough.contains("it goes on with") && show().contains("resume q01"), "{enough}");
+    let again = world.lodestep(&["resume", "q01"]);
+    assert!(again.err.contains("pay"), "the next call had room: {again:?}");
+}
+
+#[test]
+fn a_fork_says_what_it_takes_of_its_origins_quotas_and_what_is_left_there() {
+    let world = World::new();
+    let agent = paying(&world, "[quota]\nmodel_calls = 21\n");
+    world.lodestep(&["run", &agent, "--id", "orig"]).exits(3);
+    // One call is used: half of what is left goes to the fork.
+    let said = world.lodestep(&["fork", "orig", "--id", "half"]).exits(0).out;
+    assert!(said.contains("  model_calls: 10 to spend, taken from run orig, which has 10 left\n"), "{said}");
+    let again = world.lodestep(&["fork", "orig", "--id", "half"]).exits(0).out;
+    assert!(again.contains("  model_calls: 10 to spend, taken from run orig, which has 10 left\n"), "{again}");
+    let made = world.json(&["fork", "orig", "--id", "some", "--grant", "model_calls=3"]);
+    assert_eq!((&made["quota"]["model_calls"], &made["origin_left"]["model_calls"]), (&json!(3), &json!(7)), "{made}");
+    assert_eq!(world.json(&["quota", "show", "orig"])["quotas"][0]["left"], 7);
 }
 
 #[test]

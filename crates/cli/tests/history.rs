@@ -103,6 +103,12 @@ fn a_run_is_carried_to_another_store_and_held_there() {
     there.lodestep(&["verify"]).exits(0);
     let damaged = std::fs::read(file).expect("read");
     std::fs::write(here.path().join("cut"), &damaged[..damaged.len() - 9]).expect("written");
-    let cut = World::new().lodestep(&["import", here.path().join("cut").to_str().expect("a path")]).exits(1);
-    assert!(cut.err.contains("bundle.altered"), "{cut:?}");
+    std::fs::write(here.path().join("none"), "none").expect("written");
+    for (name, code) in [("cut", "bundle.altered"), ("none", "bundle.unreadable")] {
+        let other = World::new();
+        let refused = other.lodestep(&["import", here.path().join(name).to_str().expect("a path")]).exits(1);
+        assert!(refused.err.contains(code) && !refused.err.contains("a new store"), "{refused:?}");
+        let left: Vec<_> = std::fs::read_dir(other.path()).expect("listed").collect();
+        assert!(left.is_empty(), "a refusal leaves nothing: {left:?}");
+    }
 }

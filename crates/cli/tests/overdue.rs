@@ -71,3 +71,27 @@ async fn tim_01_two_seconds_after_the_start_every_overdue_timer_has_fired() {
     let last_ms = fired.iter().map(|at| at.ms_since(begun)).max().expect("some");
     assert!(last_ms < 2_000, "the last one fired after {last_ms} ms");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deadline_that_has_passed_says_what_is_missing_until_now() {
+    let world = World::new();
+    {
+        let clock: Arc<dyn Clock> = Arc::new(Earlier);
+        let store = SqliteStore::open(&world.path().join("store.db"), clock.clone()).expect("opened");
+        let before = Runtime::builder(Arc::new(store)).clock(clock).build();
+        let agent = world.agent("[quota]\ndeadline = \"1h\"\n", &json!([]));
+        let definition = AgentFile::load(&agent).expect("sound").definition;
+        let id = Some(RunId::parse("late").expect("sound"));
+        let start = Start { definition, inputs: json!({}), id, labels: Default::default(), join_unfinished: false };
+        before.start(start).await.expect("started");
+    }
+    let stopped = world.lodestep(&["resume", "late"]).exits(6).out;
+    // It began two hours ago, and a bit.
+    assert!(stopped.contains("the run's deadline has passed: 61m missing"), "{stopped}");
+    assert!(stopped.contains("quota add late deadline 61m  (or more; then resume)"), "{stopped}");
+    let small = world.lodestep(&["quota", "add", "late", "deadline", "30m"]).exits(0).out;
+    assert!(small.contains("too little") && small.contains("quota add late deadline 31m  (or more"), "{small}");
+    let enough = world.lodestep(&["quota", "add", "late", "deadline", "31m"]).exits(0).out;
+    assert!(enough.contains("it goes on with"), "{enough}");
+    assert!(world.lodestep(&["show", "late"]).exits(0).out.contains("the quota deadline has room again"));
+}

@@ -63,3 +63,26 @@ fn what_is_due_is_ready_and_found_as_ready() {
     assert!(listed.contains("ready (2)\n") && listed.contains("retry of notify ("), "{listed}");
     assert!(listed.contains("): due, no worker holds it, since 20"), "{listed}");
 }
+
+#[test]
+fn a_provider_that_does_not_answer_is_named_with_its_error() {
+    let world = World::new();
+    let replies = json!(vec![json!({ "error": "busy" }); 40]);
+    let agent = world.agent("", &replies).to_str().expect("a path").to_owned();
+    let (mut running, mut said) = world.start_heard(&["run", &agent, "--id", "busy"]);
+    said.until("model: ");
+    eventually("it waits for its provider", Duration::from_secs(60), || {
+        world.json(&["show", "busy"])["status"] == "waiting"
+    });
+    running.terminate();
+    let json = world.json(&["ls"]);
+    let retry = &json[0]["retries"][0];
+    assert_eq!((&retry["action"], &retry["tool"]), (&json!(null), &json!(null)), "{json}");
+    assert!(retry["error"].as_str().is_some_and(|error| error.contains("the script says `busy`")), "{json}");
+    for listing in [&["ls"][..], &["show", "busy"]] {
+        let shown = world.lodestep(listing).exits(0).out;
+        let first = shown.lines().find(|line| line.contains("provider")).unwrap_or_else(|| panic!("{shown}"));
+        assert!(first.contains("`busy`), next at 20") || first.contains("`busy`): due"), "{shown}");
+        assert!(!first.contains("retry `"), "{shown}");
+    }
+}

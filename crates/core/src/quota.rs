@@ -88,6 +88,9 @@ pub struct Quotas {
 /// What a run says when it stops for its deadline.
 pub(crate) const DEADLINE_PASSED: &str = "the run's deadline has passed";
 
+/// Before what a call asks for that found no room.
+const ASKS: &str = ": it asks for ";
+
 /// What a run can run out of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, Serialize)]
 #[cbor(index_only)]
@@ -135,6 +138,36 @@ impl Quota {
     /// What a run says when it stops as this quota, by its name, has no room for what is wanted.
     pub(crate) fn no_room(name: &str, wanted: &str) -> String {
         format!("the quota {name} has no room for {wanted}")
+    }
+
+    /// As [`Self::no_room`] for a call of the model, with what it asks for and what is left, where these are amounts.
+    pub(crate) fn no_room_for_a_call(quotas: &Quotas, name: &str, wanted: Amounts) -> String {
+        let said = Self::no_room(name, "another call of the model");
+        let row = quotas.remaining(0).into_iter().find(|row| row.quota.as_str() == name);
+        match row.filter(|row| row.quota.is_an_amount()) {
+            Some(Remaining { quota, left, .. }) => {
+                let (asked, left) = (quota.shown(wanted.of(quota)), quota.shown(left));
+                format!("{said}{ASKS}{asked}, and {left} is left")
+            }
+            None => said,
+        }
+    }
+
+    /// Does a call take another amount of it each time? Of calls it takes one, and of time what it happens to last.
+    pub fn is_an_amount(self) -> bool {
+        matches!(self, Self::TotalTokens | Self::InputTokens | Self::OutputTokens | Self::Usd)
+    }
+
+    /// What was asked for of this quota when a run stopped that said this; `None` where it did not say.
+    pub fn asked(self, said: &str) -> Option<u64> {
+        let (_, amounts) = said.split_once(ASKS)?;
+        let (asked, _) = amounts.split_once(", and ")?;
+        if self != Self::Usd {
+            return asked.parse().ok();
+        }
+        let (whole, decimals) = asked.split_once('.')?;
+        let micro = format!("{decimals:0<6}").parse::<u64>().ok().filter(|_| decimals.len() <= 6)?;
+        whole.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(micro)
     }
 
     /// The quota for which a run stopped that said this.
@@ -329,6 +362,20 @@ mod tests {
             let said = Quota::no_room(quota.as_str(), "pay (action 2); it is done after a top-up and a resume");
             assert_eq!(Quota::without_room(&said), Some(quota), "{said}");
         }
+        let quotas = Quotas::new(QuotaLimits {
+            total_tokens: Some(900),
+            usd_micro: Some(2_500_000),
+            model_calls: Some(0),
+            ..QuotaLimits::default()
+        });
+        let wanted = Amounts { usd_micro: 12_345_600, ..call(1_000, 24) };
+        for (quota, asked) in [(Quota::TotalTokens, 1_024), (Quota::Usd, 12_345_600)] {
+            let said = Quota::no_room_for_a_call(&quotas, quota.as_str(), wanted);
+            assert_eq!((Quota::without_room(&said), quota.asked(&said)), (Some(quota), Some(asked)), "{said}");
+        }
+        let said = Quota::no_room_for_a_call(&quotas, "model_calls", wanted);
+        assert_eq!(said, "the quota model_calls has no room for another call of the model");
+        assert_eq!(Quota::Usd.asked("the quota usd has no room for x: it asks for 1, and 2"), None);
         assert_eq!(Quota::without_room(DEADLINE_PASSED), Some(Quota::Deadline));
         for said in ["", "paused by ada: the quota usd has no room for lunch", "the quota gold has no room for it"] {
             assert_eq!(Quota::without_room(said), None, "{said}");

@@ -83,10 +83,17 @@ impl Closing<'_> {
     }
 
     /// The first publishing tool that was not called yet and can be. None once one was denied or has failed: no
-    /// other tool gets round that, and what was not published is not announced.
+    /// other tool gets round that, and what was not published is not announced. One that was denied is asked for once
+    /// more when a person has said something since: it takes another yes, so that no word approves anything.
     fn publication(&self) -> Option<(String, Value)> {
-        if *self.saved != Ended::Ok || self.held_up_by().is_some() {
+        if *self.saved != Ended::Ok {
             return None;
+        }
+        if let Some(tool) = self.held_up_by() {
+            let is_denied =
+                matches!(publish::ended(self.view, &tool.name), Some(Ended::Not(why)) if why.starts_with("denied"));
+            let again = self.view.is_told && is_denied;
+            return self.arguments(tool).ok().filter(|_| again).map(|arguments| (tool.name.clone(), arguments));
         }
         let untried = self.tools.publishing.iter().filter(|tool| publish::ended(self.view, &tool.name).is_none());
         untried.into_iter().find_map(|tool| Some((tool.name.clone(), self.arguments(tool).ok()?)))

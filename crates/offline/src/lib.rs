@@ -4,7 +4,7 @@
 //! out. It lists the documents, reads them range by range, keeps the sentences that match the topic best
 //! in one bounded note, saves a report that holds nothing but cited sentences of the documents, marks the
 //! milestones, calls the publishing tools once each, and finishes. Once one of these was denied or has failed it
-//! calls no other, and says so; and where there is nothing to read it gives up instead of writing an empty report.
+//! calls no other, and says so, until a person's word has it ask once more for what was denied; and where there is nothing to read it gives up instead of writing an empty report.
 //!
 //! What it does not do: it knows nothing that the documents do not say, writes no sentence of its own into
 //! the report, understands no question (it matches words), asks no person anything, and keeps nothing

@@ -15,6 +15,7 @@ const HEADINGS: &[&str] = &[
     "Open artifacts",
     "Errors",
     "Answers",
+    "Guidance",
     "Remaining",
 ];
 

@@ -32,6 +32,8 @@ const OWN: &[(&str, &[&str])] = &[
     ("note", &["key", "text"]),
     ("plan", &["milestone", "status"]),
     ("ask", &["question"]),
+    ("wait", &["seconds", "until"]),
+    ("wait_for_signal", &["name", "timeout_seconds"]),
     ("finish", &["summary"]),
 ];
 

@@ -26,6 +26,8 @@ pub(crate) struct View {
     pub(crate) actions: Vec<Action>,
     /// The recent decisions' calls with their results, the newest decision last.
     pub(crate) recent: Vec<Vec<Outcome>>,
+    /// Has a person said something since the newest decision?
+    pub(crate) is_told: bool,
     /// How many model calls the run has left, when that is limited.
     pub(crate) calls_left: Option<u64>,
 }
@@ -103,6 +105,7 @@ impl View {
             "Plan" => self.plan.extend(body.lines().filter_map(milestone)),
             "Notes" => self.notes.extend(notes(body)),
             "Completed actions" => self.actions.extend(body.lines().flat_map(actions)),
+            "Guidance" => self.is_told |= !body.trim().is_empty(),
             "Remaining" => {
                 let left = body.lines().find_map(|line| line.strip_prefix("- model_calls: "));
                 self.calls_left = left.and_then(|left| left.split(' ').next()?.parse().ok());

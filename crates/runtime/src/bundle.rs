@@ -15,6 +15,8 @@ mod write;
 use lodestep_core::{Digest, Error};
 use minicbor::{Decode, Encode};
 
+pub use read::check;
+
 /// The version of the layout.
 pub const FORMAT: u32 = 1;
 

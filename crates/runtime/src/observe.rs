@@ -4,6 +4,7 @@
 
 use std::fmt::Arguments;
 use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use lodestep_core::rules::remind::Reminder;
 use lodestep_core::{Checkpoint, Definition, Event, RunKey};
@@ -30,15 +31,36 @@ impl Observer for Silent {
     fn committed(&self, _run: &RunKey, _events: &[Event], _values: &[Vec<u8>], _after: &Checkpoint) {}
 }
 
+/// Are notes lines of JSON?
+static AS_JSON: AtomicBool = AtomicBool::new(false);
+
+/// From now on each note of this process is a line `{"note": TEXT}` on stdout, for programs, in the place of prose on stderr.
+pub fn notes_as_json() {
+    AS_JSON.store(true, Ordering::Relaxed);
+}
+
+/// Writes a note, with the end of its line, to stderr, or as JSON: see [`notes_as_json`]. What can't be written is lost.
+pub fn write_note(text: Arguments<'_>) {
+    let text = text.to_string();
+    if !AS_JSON.load(Ordering::Relaxed) {
+        return write_stderr(format_args!("{text}"));
+    }
+    if !text.trim().is_empty() {
+        let line = format!("{}\n", serde_json::json!({ "note": text.trim() }));
+        let mut out = std::io::stdout().lock();
+        let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+    }
+}
+
 /// Writes to stderr, in one piece. What can't be written is lost: a reader that has gone away is no error.
 pub fn write_stderr(text: Arguments<'_>) {
     let _ = std::io::stderr().lock().write_all(text.to_string().as_bytes());
 }
 
-/// Writes a line to stderr as `eprintln!` does, but for a panic when it can't be written: see
-/// [`write_stderr`](crate::observe::write_stderr).
+/// Writes a line to stderr as `eprintln!` does, but for a panic when it can't be written, or as JSON: see
+/// [`write_note`](crate::observe::write_note).
 #[macro_export]
 macro_rules! note {
-    () => { $crate::observe::write_stderr(format_args!("\n")) };
-    ($($text:tt)+) => { $crate::observe::write_stderr(format_args!("{}\n", format_args!($($text)+))) };
+    () => { $crate::observe::write_note(format_args!("\n")) };
+    ($($text:tt)+) => { $crate::observe::write_note(format_args!("{}\n", format_args!($($text)+))) };
 }

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use lodestep::Runtime;
-use lodestep::bundle::About;
+use lodestep::bundle::{self, About};
 use lodestep::core::{Error, Result};
-use lodestep::store::RunRef;
+use lodestep::store::{Clock as _, RunRef, SqliteStore, SystemClock};
 use serde_json::json;
 
 use crate::app::App;
@@ -59,7 +59,12 @@ pub async fn import(app: &App, path: &Path) -> Result<u8> {
     if path.is_dir() {
         return Err(unreadable("it is a folder; import its files one by one".to_owned()));
     }
-    let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
+    let open = || File::open(path).map_err(|error| unreadable(error.to_string()));
+    let file = open()?;
+    if !SqliteStore::is_or_was_at(&app.store_path()) && path.is_file() {
+        // A refusal leaves no empty store behind. What is no plain file can't be read twice.
+        bundle::check(open()?, SystemClock.wall())?;
+    }
     let runtime = app.open(true)?;
     let imported = runtime.import(file).await?;
     let about = &imported.about;

@@ -2,6 +2,7 @@
 
 use lodestep::core::checkpoint::{Checkpoint, How};
 use lodestep::core::definition::QuotaLimits;
+use lodestep::core::quota::Quota;
 use lodestep::core::{Error, Result, RunId};
 use lodestep::fork::Fork;
 use lodestep::inspect;
@@ -24,18 +25,21 @@ pub async fn fork(app: &App, args: ForkArgs) -> Result<u8> {
         by: app.by(),
         origin,
     };
+    let from = fork.origin.run.key.clone();
     let forked = runtime.fork(fork).await?;
     let state = &forked.state;
     app.speaks_of(&state.key());
+    // The grant is a word to the origin, which counts before a worker has read it.
+    let origin = inspect::open(runtime.store(), &from).await?.ahead;
     let value = json!({
-        "run": state.run, "origin": state.lineage.first(), "existed": forked.existed, "quota": state.quota.limits,
+        "run": state.run, "origin": state.lineage.first(), "existed": forked.existed, "quota": state.quota.limits, "origin_left": left(&origin),
         "not_taken_along": not_taken_along(state).iter().map(|(ordinal, ..)| ordinal).collect::<Vec<_>>(),
     });
-    app.say(&as_text(app, state, forked.existed), &value);
+    app.say(&as_text(app, state, &origin, forked.existed), &value);
     Ok(0)
 }
 
-fn as_text(app: &App, state: &Checkpoint, existed: bool) -> String {
+fn as_text(app: &App, state: &Checkpoint, origin: &Checkpoint, existed: bool) -> String {
     let word = if existed { "is there already" } else { "was made" };
     let mut text = format!("fork {} {word}", state.run);
     if let Some(origin) = state.lineage.first() {
@@ -46,7 +50,13 @@ fn as_text(app: &App, state: &Checkpoint, existed: bool) -> String {
         text.push_str(&format!("  action {ordinal} ({}) {word}\n", line(&tool, 64)));
     }
     for row in state.remaining() {
-        text.push_str(&format!("  {}: {} to spend\n", row.quota.as_str(), row.quota.shown(row.left)));
+        // A deadline is a span of time that nobody loses.
+        let there =
+            origin.remaining().into_iter().find(|there| there.quota == row.quota && row.quota != Quota::Deadline);
+        let taken = there
+            .map(|there| format!(", taken from run {}, which has {} left", origin.run, row.quota.shown(there.left)));
+        let (quota, amount) = (row.quota.as_str(), row.quota.shown(row.left));
+        text.push_str(&format!("  {quota}: {amount} to spend{}\n", taken.unwrap_or_default()));
     }
     let id = short_id(state.run.as_str(), &[]);
     text.push_str(&format!(
@@ -55,6 +65,25 @@ fn as_text(app: &App, state: &Checkpoint, existed: bool) -> String {
         app.command(&format!("show {id}"))
     ));
     text
+}
+
+/// What a run has left of what it limits, by the names of `--grant`.
+fn left(origin: &Checkpoint) -> QuotaLimits {
+    let mut left = QuotaLimits::default();
+    for row in origin.remaining() {
+        let amount = match row.quota {
+            Quota::TotalTokens => &mut left.total_tokens,
+            Quota::InputTokens => &mut left.input_tokens,
+            Quota::OutputTokens => &mut left.output_tokens,
+            Quota::Usd => &mut left.usd_micro,
+            Quota::ModelCalls => &mut left.model_calls,
+            Quota::ToolCalls => &mut left.tool_calls,
+            Quota::ActiveTime => &mut left.active_time_ms,
+            Quota::Deadline => continue,
+        };
+        *amount = Some(row.left);
+    }
+    left
 }
 
 /// The origin's actions that were not settled: what became of each in the fork.

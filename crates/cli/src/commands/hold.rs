@@ -1,18 +1,14 @@
 //! `hold`, and `release` of what is held: the dispatch of a tool, a model or an agent stops in every run, and goes on.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-
+use lodestep::Runtime;
 use lodestep::core::hold::{DispatchHold, Held, Target};
-use lodestep::core::ids::DEFAULT_NAMESPACE;
 use lodestep::core::{Definition, Error, Result};
-use lodestep::store::{Filter, Holding, Store};
-use lodestep::{Runtime, inspect};
+use lodestep::store::{Holding, Store};
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::select::MOST;
 use crate::text::line;
+use crate::unknown;
 
 /// Holds a target.
 pub async fn hold(app: &App, target: &str, reason: &str) -> Result<u8> {
@@ -23,7 +19,7 @@ pub async fn hold(app: &App, target: &str, reason: &str) -> Result<u8> {
         Holding::Existing(hold) => ("already given: ", hold),
     };
     let release = app.command(&format!("release {}", crate::text::quoted(&target.to_string())));
-    if let Some(warning) = unknown(&runtime, &hold).await? {
+    if let Some(warning) = holds_nothing(&runtime, &hold).await? {
         lodestep::note!("note: {warning}");
     }
     let text = format!("{said}{}nothing is sent to it from now on; `{release}` ends it\n", in_a_line(&hold));
@@ -37,17 +33,8 @@ pub async fn hold(app: &App, target: &str, reason: &str) -> Result<u8> {
 /// # Errors
 ///
 /// The store's errors.
-async fn unknown(runtime: &Runtime, hold: &DispatchHold) -> Result<Option<String>> {
-    let newest = Filter { limit: Some(MOST), ..Filter::default() };
-    let rows = runtime.store().list(DEFAULT_NAMESPACE, &newest).await?;
-    let mut definitions = BTreeMap::new();
-    for row in &rows {
-        if let Entry::Vacant(new) = definitions.entry(row.definition) {
-            let opened = inspect::open(runtime.store(), &row.run.key).await.ok();
-            new.insert(opened.and_then(|opened| opened.definition));
-        }
-    }
-    let definitions: Vec<Definition> = definitions.into_values().flatten().collect();
+async fn holds_nothing(runtime: &Runtime, hold: &DispatchHold) -> Result<Option<String>> {
+    let definitions = unknown::definitions(runtime.store()).await?;
     let holds =
         |definition: &Definition| Held::of(std::slice::from_ref(hold), definition).number_of(&hold.target).is_some();
     if definitions.is_empty() || definitions.iter().any(holds) {

@@ -70,7 +70,7 @@ pub fn init(app: &App, folder: &Path, template: Template) -> Result<u8> {
 
 fn write_schema(path: &Path) -> Result<()> {
     prepare_folder(path)?;
-    std::fs::write(path, Schema::Agent.text()).map_err(|error| unwritable(path, &error))
+    std::fs::write(path, Schema::Agent.text().as_bytes()).map_err(|error| unwritable(path, &error))
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Error {

@@ -1,5 +1,6 @@
 //! `ls`: runs in groups, what needs you first. Few of each are shown, the others are counted.
 
+mod came_to;
 mod rows;
 
 use std::collections::BTreeSet;
@@ -12,10 +13,14 @@ use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::commands::hold;
+use crate::findings::Findings;
 use crate::place::{Place, Placed, asks_a_person, place};
 use crate::retries;
+use crate::room;
 use crate::select::{LOOKED_THROUGH, Selected, Selection, Sieve, alive, unfinished};
+use crate::unknown;
 
+pub use came_to::CameTo;
 use rows::{Group, in_words};
 
 /// So many runs of a group are shown when nothing is said, the others by their agent and reason.
@@ -31,20 +36,26 @@ const LISTED: usize = 1_000;
 const COUNTED: usize = 100_000;
 
 /// Lists runs.
-pub async fn ls(app: &App, selection: &Selection, limit: Option<usize>) -> Result<u8> {
+pub async fn ls(app: &App, selection: &Selection, effect: Option<CameTo>, limit: Option<usize>) -> Result<u8> {
     let runtime = app.open_to_read()?;
+    Findings::of(app).tell(app);
+    room::tell(app);
     let store = runtime.store();
     let (sieve, now) = (selection.sieve(store)?, store.now());
-    let is_overview = selection.status.is_empty() && selection.tool.is_none();
+    let is_overview = selection.status.is_empty() && selection.tool.is_none() && effect.is_none();
     let shown = match (limit, is_overview) {
         (Some(limit), _) => Shown { of_each: limit, over: limit },
         (None, true) => Shown { of_each: SHOWN, over: SHOWN_OVER },
         (None, false) => Shown { of_each: LISTED, over: LISTED },
     };
-    let mut found = match sieve.is_indexed() {
-        true => by_status(app, store, &sieve, limit, &shown).await?,
-        false => looked_through(store, &sieve).await?,
+    let mut found = match (effect, sieve.is_indexed()) {
+        (Some(effect), _) => came_to::came_to(store, selection, effect).await?,
+        (None, true) => by_status(app, store, &sieve, limit, &shown).await?,
+        (None, false) => looked_through(store, &sieve).await?,
     };
+    if found.rows.is_empty() {
+        found.notes.extend(unknown::notes(store, selection).await?);
+    }
     let mut runs = place(store, std::mem::take(&mut found.rows), now).await;
     runs.sort_by_key(|run| (run.place, urgency(run), std::cmp::Reverse(run.row.run.number)));
     if app.json {
@@ -70,7 +81,7 @@ pub async fn ls(app: &App, selection: &Selection, limit: Option<usize>) -> Resul
         let text = in_words(&groups, &retries, &shown, crate::text::columns(std::io::stdout()));
         app.print(&format!("{above}{gap}{text}"));
     }
-    found.note.iter().for_each(|note| lodestep::note!("note: {note}"));
+    found.notes.iter().for_each(|note| lodestep::note!("note: {note}"));
     Ok(0)
 }
 
@@ -85,7 +96,7 @@ struct Shown {
 struct Found {
     rows: Vec<RunRow>,
     more: [usize; Place::ALL.len()],
-    note: Option<String>,
+    notes: Vec<String>,
 }
 
 /// Each status by its own index, so that no other crowds it out. Of those that are not over so many are read that the limit
@@ -159,7 +170,7 @@ async fn asking(store: &dyn Store, sieve: &Sieve, most: usize) -> Result<Vec<Run
 /// What no index serves: a tool, and who holds a run.
 async fn looked_through(store: &dyn Store, sieve: &Sieve) -> Result<Found> {
     let Selected { rows, note } = sieve.runs(store, &unfinished(), LOOKED_THROUGH).await?;
-    Ok(Found { rows, note, ..Found::default() })
+    Ok(Found { rows, notes: note.into_iter().collect(), ..Found::default() })
 }
 
 /// What nobody knows the outcome of comes first, and requests, which may be many, last.

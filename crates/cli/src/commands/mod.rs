@@ -15,7 +15,7 @@ mod gc;
 mod hold;
 pub mod init;
 mod log;
-mod ls;
+pub mod ls;
 mod pause;
 mod quota;
 mod resume;
@@ -54,7 +54,7 @@ pub async fn run(app: &App, command: Command) -> Result<u8> {
         Command::Resume { run, all, pace, crash_at, .. } => resume::resume(app, run, all, pace, crash_at).await,
         Command::Worker { until_idle, crash_at } => worker::worker(app, until_idle, crash_at).await,
         Command::Test(args) => test::test(app, args).await,
-        Command::Ls { selection, limit } => ls::ls(app, &selection, limit).await,
+        Command::Ls { selection, effect, limit } => ls::ls(app, &selection, effect, limit).await,
         Command::Todo { selection, limit } => todo::todo(app, &selection, limit).await,
         Command::Show { run, at } => show::show(app, &run, at).await,
         Command::Context { run, at, decision } => context::context(app, &run, at, decision).await,

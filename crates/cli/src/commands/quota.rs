@@ -13,6 +13,7 @@ use crate::app::App;
 use crate::args::QuotaCommand;
 use crate::bulk::{Bulk, Then};
 use crate::commands::sending::send;
+use crate::people;
 use crate::select::{self, unfinished};
 use crate::text::short_id;
 
@@ -44,7 +45,14 @@ async fn show(app: &App, run: &str) -> Result<u8> {
         used.model_calls, used.tool_calls, used.input_tokens, used.output_tokens
     );
     let quota = &checkpoint.quota;
-    let hint = if checkpoint.is_over() { String::new() } else { raising(app, &row, &rows) };
+    let hint = match people::out_of(&opened) {
+        _ if checkpoint.is_over() => String::new(),
+        Some(out) => {
+            let id = short_id(row.run.key.run.as_str(), &[]);
+            format!("to raise it: {}  ({})\n", app.command(&format!("quota add {id} {}", out.top_up())), out.beside())
+        }
+        None => raising(app, &row, &rows),
+    };
     app.say(
         &format!("{text}{spent}{hint}"),
         &json!({
@@ -110,9 +118,15 @@ async fn add(app: &App, run: &str, name: &str, amount: &str, id: Option<String>)
     let key = &row.run.key;
     let short = short_id(key.run.as_str(), &[]);
     let added = format!("added {} to {} of run {short}", quota.shown(amount), quota.as_str());
-    let done = match row.status {
-        Status::Stopped => format!("{added}; it goes on with {}", app.command(&format!("resume {short}"))),
-        _ => added,
+    let still = people::out_of(&inspect::open(runtime.store(), key).await?);
+    let still = still.filter(|out| out.quota == quota).and_then(|out| out.after(amount));
+    let done = match (row.status, still) {
+        (_, Some(out)) => {
+            let more = app.command(&format!("quota add {short} {}", out.top_up()));
+            format!("{added}; that is too little for its next call\n  {more}  ({})", out.beside())
+        }
+        (Status::Stopped, None) => format!("{added}; it goes on with {}", app.command(&format!("resume {short}"))),
+        (_, None) => added,
     };
     send(app, &runtime, key, id.as_deref(), Word::TopUp { quota, amount }, &done).await
 }

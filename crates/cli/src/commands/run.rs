@@ -20,10 +20,12 @@ use crate::app::App;
 use crate::args::RunArgs;
 use crate::commands::dry_run::dry_run;
 use crate::commands::{crashing, show, upgrade};
+use crate::findings::Findings;
 use crate::fitness;
 use crate::following::{Following, ended_unseen};
 use crate::notify::Notify;
 use crate::people;
+use crate::programs::{self, Missing};
 use crate::progress::Progress;
 use crate::prompt::{self, Asked, Terminal};
 use crate::text::{line, quoted, short_id};
@@ -49,7 +51,16 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
         let (given, wired) = given(app, &wiring, agent);
         let text = format!("{}: ok. Agent {agent}, tools {}\n{given}", args.file.display(), tools.join(", "));
         let digest = file.definition.digest();
-        app.say(&text, &json!({"ok": true, "agent": agent, "definition": digest, "tools": tools, "wiring": wired}));
+        let warnings: Vec<String> = programs::missing(&file.definition).iter().map(Missing::in_words).collect();
+        for warning in &warnings {
+            lodestep::note!("warning: {warning}");
+        }
+        if !warnings.is_empty() {
+            lodestep::note!("  {}; where the agent runs on another machine, it has to be there", programs::MEND);
+        }
+        let checked = json!({"ok": true, "agent": agent, "definition": digest, "tools": tools, "wiring": wired,
+            "warnings": warnings});
+        app.say(&text, &checked);
         return Ok(0);
     }
     if let Some(point) = args.crash_at {
@@ -68,6 +79,7 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
         return Err(missing);
     }
     let runtime = app.open_to_work(true, environment)?;
+    Findings::of(app).tell(app);
     let join_unfinished = !args.new && id.is_none();
     let definition = file.definition.clone();
     if join_unfinished {

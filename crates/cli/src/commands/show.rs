@@ -16,10 +16,14 @@ use serde_json::{Value, json};
 use crate::app::App;
 use crate::commands::ls;
 use crate::people;
+use crate::retries;
 use crate::text::{block, line, short_id, visible};
 
 /// Of a longer text so many lines are shown; `--json` and `log` have it whole.
 const LINES: usize = 12;
+
+/// So many characters of what is tried again are shown of its error.
+const ERROR: usize = 100;
 
 /// Shows a run, as it is or as it was after a step.
 pub async fn show(app: &App, run: &str, at: Option<u64>) -> Result<u8> {
@@ -113,7 +117,8 @@ fn heading_at(opened: &Opened, at: u64) -> String {
 
 /// Why a run is where it is, in words: the reasons, and below them what was said when it stopped or ended.
 pub fn because(opened: &Opened) -> String {
-    let mut reasons = lodestep::store::rows::why(&opened.standing);
+    let retries = retries::of_state(&opened.checkpoint, |text| opened.text(text));
+    let mut reasons = retries::told(&lodestep::store::rows::why(&opened.standing), &retries, ERROR, false);
     if opened.standing.status == Status::Ready && opened.row.holder.is_none() {
         reasons = ls::unheld(&opened.row);
     }
@@ -337,15 +342,18 @@ pub fn acts(app: &App, opened: &Opened) -> String {
     };
     let ahead = if opened.unread.is_empty() { opened.standing.clone() } else { standing(&opened.ahead) };
     let reasons = &ahead.reasons;
+    let denied = needs_guidance(&opened.ahead);
     // Whatever the words come to, a worker has to read them first.
-    let only_a_word = opened.unread.is_empty() && !reasons.is_empty() && reasons.iter().all(word);
+    let closed = |request: &Request| people::answered(opened, &request.name).is_some();
+    let takes_one = !people::open_requests(opened).into_iter().any(|(_, request, _)| closed(request));
+    let only_a_word = opened.unread.is_empty() && takes_one && !reasons.is_empty() && reasons.iter().all(word);
     let commands: &[&str] = match ahead.status {
         Status::Completed | Status::Failed | Status::Cancelled if !opened.unread.is_empty() => &["resume"],
         Status::Waiting | Status::InDoubt if only_a_word => &["cancel"],
-        Status::Ready | Status::Waiting | Status::InDoubt | Status::Stopped if !needs_guidance(&opened.ahead) => {
+        Status::Ready | Status::Waiting | Status::InDoubt | Status::Stopped if denied.is_none() => {
             &["resume", "cancel"]
         }
-        Status::Ready | Status::Waiting | Status::InDoubt | Status::Stopped => &["tell", "resume", "cancel"],
+        Status::Ready | Status::Waiting | Status::InDoubt | Status::Stopped => &["tell", "fork", "cancel"],
         Status::Quarantined => &["log", "release", "cancel"],
         Status::Completed | Status::Failed | Status::Cancelled => &["show", "effects", "verify", "fork"],
     };
@@ -356,19 +364,25 @@ pub fn acts(app: &App, opened: &Opened) -> String {
     });
     let out = people::out_of(opened);
     let commands = beside.chain(commands.iter().map(|word| match (*word, out) {
-        ("tell", _) => format!("tell {id} \"what to do now\""),
+        ("tell", _) => format!("tell {id} \"what to do now\"  (then resume: without a word it stops again)"),
+        ("fork", _) => match denied {
+            Some(before) => format!("fork {id} --at {before}  (another run, which begins before the no)"),
+            None => format!("fork {id}"),
+        },
         // Without a top-up it would stop again at once.
-        ("resume", Some(quota)) => format!("quota add {id} {} N  (then resume)", quota.as_str()),
+        ("resume", Some(out)) => format!("quota add {id} {}  ({})", out.top_up(), out.beside()),
         (word, _) => format!("{word} {id}"),
     }));
     let lines: String = commands.map(|command| format!("  {}\n", app.command(&command))).collect();
     format!("now:\n{lines}")
 }
 
-/// Did it stop as it can't be complete, after a person's no? A resume alone has it try the same again.
-pub fn needs_guidance(state: &Checkpoint) -> bool {
+/// Of a run that stopped as it can't be complete, after a person's no: the step before the decision whose action was denied. A
+/// resume alone has it try the same again; a word comes first, and is `None` once one was said since its last decision.
+pub fn needs_guidance(state: &Checkpoint) -> Option<u64> {
     let stopped = matches!(state.phase, Phase::Stopped { reason: StopReason::Completion, .. });
-    stopped && state.recent.iter().any(|settled| settled.how == How::Denied(DeniedBy::Person))
+    let denied = state.recent.iter().rev().find(|settled| settled.how == How::Denied(DeniedBy::Person))?;
+    (stopped && state.guidance.is_empty()).then(|| denied.arguments.seq.saturating_sub(1).max(1))
 }
 
 /// A run as JSON.

@@ -7,17 +7,20 @@ use lodestep::core::checkpoint::{Action, ActionState};
 use lodestep::core::event::Request;
 use lodestep::core::ids::DEFAULT_NAMESPACE;
 use lodestep::core::rules::standing::Status;
-use lodestep::core::{Result, Timestamp};
+use lodestep::core::{Result, RunId, Timestamp};
 use lodestep::inspect::{self, Opened};
 use lodestep::store::{RequestRow, RunRow, Store};
 use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::commands::show::needs_guidance;
+use crate::findings::Findings;
 use crate::people::{self, About};
+use crate::room;
 use crate::select::{MOST, Selection, Sieve};
 use crate::sent::{Sent, sent};
 use crate::text::{line, short_id, squeezed};
+use crate::unknown;
 
 /// Something that a person has to say.
 pub struct Item {
@@ -49,12 +52,16 @@ const BECAME: [&str; 4] = ["--happened", "--retry", "--did-not-happen", "--aband
 /// Lists what waits for people.
 pub async fn todo(app: &App, selection: &Selection, limit: usize) -> Result<u8> {
     let runtime = app.open_to_read()?;
+    Findings::of(app).tell(app);
+    room::tell(app);
     let sieve = selection.sieve(runtime.store())?;
-    let (mut items, more) = items(app, runtime.store(), &sieve).await?;
-    if items.is_empty()
-        && let Some(unknown) = selection.unknown_agent(runtime.store()).await?
-    {
-        return Err(unknown);
+    let Found { mut items, more, stale } = items(app, runtime.store(), &sieve).await?;
+    if items.is_empty() && stale.is_empty() {
+        if let Some(unknown) = unknown::agent(runtime.store(), selection).await? {
+            return Err(unknown);
+        }
+        let unknown = unknown::notes(runtime.store(), selection).await?;
+        unknown.iter().for_each(|note| lodestep::note!("note: {note}"));
     }
     let left_out = items.len().saturating_sub(limit);
     items.truncate(limit);
@@ -69,11 +76,29 @@ pub async fn todo(app: &App, selection: &Selection, limit: usize) -> Result<u8> 
         let of = if left_out > 0 { format!("{left_out} more") } else { "there are more".to_owned() };
         lodestep::note!("note: {of}; --limit shows more, and the filters of `ls` choose");
     }
+    if let Some(run) = stale.first() {
+        let (requests, have) = if stale.len() == 1 { ("request", "has") } else { ("requests", "have") };
+        let id = short_id(run.as_str(), &[]);
+        let goes_on = app.command(&format!("resume {id}"));
+        let count = stale.len();
+        lodestep::note!("note: {count} {requests} {have} no answer any more, expired or asked anew by an upgrade:");
+        lodestep::note!("  a worker says what becomes of it; `{goes_on}` is one");
+    }
     Ok(0)
 }
 
-/// What waits for people: doubts, what is stopped, then requests, the oldest first. True when there may be more.
-async fn items(app: &App, store: &dyn Store, sieve: &Sieve) -> Result<(Vec<Item>, bool)> {
+/// What was found.
+#[derive(Default)]
+struct Found {
+    items: Vec<Item>,
+    /// May there be more?
+    more: bool,
+    /// The runs of the requests that take no answer any more, which no worker has closed yet.
+    stale: Vec<RunId>,
+}
+
+/// What waits for people: doubts, what is stopped, then requests, the oldest first.
+async fn items(app: &App, store: &dyn Store, sieve: &Sieve) -> Result<Found> {
     let mut items = Vec::new();
     let mut more = false;
     for status in [Status::InDoubt, Status::Quarantined, Status::Stopped] {
@@ -86,8 +111,9 @@ async fn items(app: &App, store: &dyn Store, sieve: &Sieve) -> Result<(Vec<Item>
     }
     let requests = store.open_requests(DEFAULT_NAMESPACE, MOST).await?;
     more |= requests.len() == MOST;
-    items.extend(asked(app, store, sieve, &requests).await?);
-    Ok((items, more))
+    let mut found = Found { items, more, stale: Vec::new() };
+    asked(app, store, sieve, &requests, &mut found).await;
+    Ok(found)
 }
 
 /// What a run in doubt, stopped or quarantined needs. One that can't be read still says that it is there.
@@ -131,14 +157,19 @@ async fn of_run(app: &App, store: &dyn Store, sieve: &Sieve, row: RunRow) -> Vec
     };
     match row.status {
         Status::Stopped if is_meant => {
-            let denied = opened.as_ref().is_ok_and(|opened| needs_guidance(&opened.checkpoint));
+            let denied = opened.as_ref().ok().and_then(|opened| needs_guidance(&opened.ahead));
             let out = opened.as_ref().ok().and_then(people::out_of);
             let (command, or) = match (denied, out) {
-                (true, _) => (format!("tell {id} \"what to do now\""), "then resume, or cancel"),
-                (false, Some(quota)) => (format!("quota add {id} {} N", quota.as_str()), "then resume, or cancel"),
-                (false, None) => (format!("resume {id}"), "or cancel"),
+                (Some(before), _) => {
+                    let then = format!("then resume; or fork {id} --at {before}, before the no; or cancel");
+                    (format!("tell {id} \"what to do now\""), then)
+                }
+                (None, Some(out)) => {
+                    (format!("quota add {id} {}", out.top_up()), format!("{}, or cancel", out.beside()))
+                }
+                (None, None) => (format!("resume {id}"), "or cancel".to_owned()),
             };
-            items.push(item("stopped", None, why, command, or));
+            items.push(item("stopped", None, why, command, &or));
         }
         Status::Quarantined if is_meant => {
             items.push(item("quarantined", None, why, format!("release {id}"), "or cancel"));
@@ -155,13 +186,16 @@ fn doubtful(opened: &Opened) -> Vec<&Action> {
 }
 
 /// The open requests, as their runs know them.
-async fn asked(app: &App, store: &dyn Store, sieve: &Sieve, requests: &[RequestRow]) -> Result<Vec<Item>> {
+async fn asked(app: &App, store: &dyn Store, sieve: &Sieve, requests: &[RequestRow], found: &mut Found) {
     let mut runs = Asking::of(store, sieve);
-    let mut items = Vec::new();
     let short = people::short_names(requests);
     for request in requests {
         let Some((opened, action, open, approval)) = runs.asked(request).await else { continue };
         if people::is_said(opened, About::Request(request.name)) {
+            continue;
+        }
+        if people::answered(opened, &request.name).is_some() {
+            found.stale.push(request.run.key.run.clone());
             continue;
         }
         let name = short.get(&request.name).cloned().unwrap_or_default();
@@ -170,7 +204,7 @@ async fn asked(app: &App, store: &dyn Store, sieve: &Sieve, requests: &[RequestR
             true => ("approval", format!("approve {name}"), "or deny"),
             false => ("question", format!("answer {name} …"), ""),
         };
-        items.push(Item {
+        found.items.push(Item {
             kind,
             run: opened.row.clone(),
             action: Some(action.ordinal.0),
@@ -183,7 +217,6 @@ async fn asked(app: &App, store: &dyn Store, sieve: &Sieve, requests: &[RequestR
             or: or.to_owned(),
         });
     }
-    Ok(items)
 }
 
 /// Runs with open requests, each read once.

@@ -8,6 +8,7 @@ use lodestep::store::{Audit, Filter, RunRef};
 use serde_json::{Value, json};
 
 use crate::app::App;
+use crate::findings::Findings;
 use crate::text::short_id;
 
 /// Verifies the file, then one run, or all. Exits 7 when something is damaged.
@@ -20,6 +21,8 @@ pub async fn verify(app: &App, run: Option<String>) -> Result<u8> {
         Err(error) if file.damage.is_some() && error.code() == "store.corrupt" => Audit::default(),
         audit => audit?,
     };
+    let mut found = Findings::of(app);
+    let mut runs: Vec<(String, bool)> = Vec::new();
     let (mut reports, mut text, mut damaged) =
         (vec![file.as_json(app, &audit.strays)], file.in_words(app), file.damage.is_some());
     let mut sound = 0;
@@ -28,6 +31,7 @@ pub async fn verify(app: &App, run: Option<String>) -> Result<u8> {
         match inspect::verify(runtime.store(), &run).await {
             Ok(report) => {
                 damaged |= !report.faults.is_empty();
+                runs.push((run.key.run.to_string(), !report.faults.is_empty()));
                 sound += usize::from(report.faults.is_empty());
                 text.push_str(&in_words(&id, &report, in_full));
                 let mut json = json!(report);
@@ -40,6 +44,7 @@ pub async fn verify(app: &App, run: Option<String>) -> Result<u8> {
             }
             Err(error) => {
                 damaged = true;
+                runs.push((run.key.run.to_string(), true));
                 text.push_str(&format!("run {id}: DAMAGED: {}\n", error.what()));
                 reports.push(json!({"run": run.key.as_ref(), "faults": [error.what()]}));
             }
@@ -58,6 +63,13 @@ pub async fn verify(app: &App, run: Option<String>) -> Result<u8> {
         let faulty = if faulty > 0 { format!(", {faulty} DAMAGED") } else { String::new() };
         text.push_str(&format!("{sound} run{} sound{faulty}\n", if sound == 1 { "" } else { "s" }));
     }
+    if in_full {
+        runs.iter().for_each(|(run, is_damaged)| found.set(run, *is_damaged));
+    } else {
+        let is_file = file.damage.is_some() || !audit.strays.is_empty();
+        found.replace(runs.into_iter().filter_map(|(run, is_damaged)| is_damaged.then_some(run)), is_file);
+    }
+    found.keep(runtime.store().now());
     app.say(&text, &Value::Array(reports));
     Ok(if damaged { 7 } else { 0 })
 }

@@ -5,17 +5,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lodestep::core::event::{Envelope, Event};
+use lodestep::core::event::Envelope;
 use lodestep::core::fold::{fold, fold_first};
 use lodestep::core::ids::DEFAULT_NAMESPACE;
 use lodestep::core::rules::standing::{Status, standing};
 use lodestep::core::{Checkpoint, Result};
 use lodestep::store::{Filter, JournalRow, RunRef, RunRow, Store, rows};
-use serde_json::json;
 
 use crate::app::App;
 use crate::commands::run::stop_signal;
-use crate::progress::Progress;
+use crate::happened;
+use crate::progress::{Progress, as_json};
 use crate::select::unfinished;
 use crate::text::{line, short_id};
 
@@ -166,21 +166,19 @@ impl<'a> Watching<'a> {
 
     fn print(&self, run: &RunRef, envelope: &Envelope, values: &[Vec<u8>], after: &Checkpoint) {
         let told = self.progress.told(&run.key, &envelope.events, values, after);
-        let names: Vec<&str> = envelope.events.iter().map(Event::name).collect();
-        let what = if told.is_empty() { names.join(", ") } else { told.join("; ") };
-        let stands = standing(after);
-        let why = rows::why(&stands);
         if self.app.json {
-            let entry = json!({"run": run.key.run, "agent": after.agent, "step": envelope.seq, "at": envelope.at.to_string(),
-                "status": stands.status, "why": why, "events": names, "what": what});
+            let entry = as_json(&run.key, &envelope.events, &told, after);
             return self.app.print(&format!("{entry}\n"));
         }
+        let stands = standing(after);
+        let why = rows::why(&stands);
         let stands = match stands.status {
             Status::Ready => String::new(),
             status if why.is_empty() => format!("  [{}]", status.as_str()),
             status => format!("  [{}: {}]", status.as_str(), line(&why, 80)),
         };
         let id = short_id(run.key.run.as_str(), &[]);
+        let what = if told.is_empty() { happened::in_words(&envelope.events) } else { told.join("; ") };
         self.app.print(&format!("{id}  step {:<4} {}{stands}\n", envelope.seq, line(&what, 200)));
     }
 

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use lodestep::core::Result;
+use lodestep::observe;
 
 use crate::app::App;
 use crate::commands::run::interruptible;
 use crate::commands::{crashing, resume};
+use crate::findings::Findings;
 use crate::fitness;
 use crate::notify::Notify;
 use crate::progress::Progress;
@@ -14,14 +16,19 @@ use crate::wiring::wiring;
 
 /// Works until told to stop, or until nothing is due.
 pub async fn worker(app: &App, until_idle: bool, crash_at: Option<String>) -> Result<u8> {
+    if app.json {
+        observe::notes_as_json();
+    }
     let runtime = app.open_to_work(true, wiring(app, None)?.environment())?;
     if let Some(point) = crash_at {
         return crashing::at(&runtime, &resume::unfinished(&runtime).await?, &point).await;
     }
     let shutdown = interruptible();
-    let notify = Notify::beside(app, Arc::new(Progress::new(None, true)))?;
+    let progress = if app.json { Progress::for_programs() } else { Progress::new(None, true) };
+    let notify = Notify::beside(app, Arc::new(progress))?;
     notify.catch_up(&runtime).await;
     lodestep::note!("worker on {}; Ctrl-C hands over", app.store_path().display());
+    Findings::of(app).tell(app);
     let work = async {
         match until_idle {
             true => runtime.work_until_idle(notify.clone(), &shutdown).await,

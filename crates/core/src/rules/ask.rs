@@ -27,7 +27,7 @@ pub fn reserve(draft: &mut Draft, definition: &Definition, assembled: &Assembled
         tool_calls: 0,
     };
     if let Some(quota) = draft.checkpoint().quota.refuses(amounts) {
-        let text = draft.put(Quota::no_room(quota, "another call of the model"));
+        let text = draft.put(Quota::no_room_for_a_call(&draft.checkpoint().quota, quota, amounts));
         draft.push(Event::RunStopped(RunStopped { reason: StopReason::Quota, text }))?;
         return Ok(None);
     }

@@ -149,3 +149,46 @@ fn an_unreadable_document_is_passed_over_and_told() {
     run.finish();
     assert!(run.summary.as_deref().is_some_and(|summary| summary.contains("1 document could not be read")));
 }
+
+#[test]
+fn a_word_after_a_no_has_it_asked_once_more() {
+    let mut run = Run::new("the moon", TIDES);
+    run.offer("publish", publish_schema(), "denied: not on a Friday", true);
+    run.refusals = vec!["not yet: milestone out is open".into(), "not yet".into(), "not yet".into()];
+    while run.refusals.len() > 1 {
+        run.step();
+    }
+    assert_eq!(run.calls("publish").len(), 1);
+    run.guidance = Some("- ada: it is Monday\n".into());
+    run.answers.insert("publish".into(), ("published".into(), false));
+    run.step();
+    assert_eq!(run.calls("publish").len(), 2, "a person has spoken since");
+    run.refusals.clear();
+    run.finish();
+    assert_eq!(run.calls("publish").len(), 2);
+    assert!(!run.summary.clone().unwrap_or_default().contains("did not go through"), "{:?}", run.summary);
+}
+
+#[test]
+fn a_word_has_nothing_sent_again_that_failed() {
+    let mut run = Run::new("the moon", TIDES);
+    run.offer("publish", publish_schema(), "exit status 3", true);
+    run.refusals = vec!["not yet: milestone out is open".into(), "not yet".into()];
+    while run.refusals.len() > 1 {
+        run.step();
+    }
+    run.guidance = Some("- ada: go on\n".into());
+    run.finish();
+    assert_eq!(run.calls("publish").len(), 1);
+}
+
+#[test]
+fn what_waits_is_no_publishing_tool() {
+    let mut run = Run::new("the moon", TIDES);
+    run.offer("wait", json!({"properties": {"seconds": {"type": "integer"}, "until": {"type": "string"}}}), "", false);
+    let signal = json!({"properties": {"name": {"type": "string"}, "timeout_seconds": {"type": "integer"}}, "required": ["name"]});
+    run.offer("wait_for_signal", signal, "", false);
+    run.finish();
+    let summary = run.summary.clone().unwrap_or_default();
+    assert!(!summary.contains("wait") && run.calls("wait").is_empty(), "{summary}");
+}

@@ -32,6 +32,8 @@ pub struct Run {
     /// Why the list can't be had, when it can't.
     pub unlisted: Option<String>,
     pub calls_left: u64,
+    /// What a person says, shown to the next decision alone.
+    pub guidance: Option<String>,
     pub notes: BTreeMap<String, String>,
     pub artifacts: BTreeMap<String, String>,
     pub reached: BTreeMap<String, String>,
@@ -55,6 +57,7 @@ impl Run {
             unreadable: vec![],
             unlisted: None,
             calls_left: 1_000,
+            guidance: None,
             notes: BTreeMap::new(),
             artifacts: BTreeMap::new(),
             reached: BTreeMap::new(),
@@ -84,6 +87,7 @@ impl Run {
 
     pub fn step(&mut self) {
         let reply = ask(&self.request()).expect("the tools are all there");
+        self.guidance = None;
         assert!(!reply.calls.is_empty(), "every reply makes a call");
         self.usage.extend(reply.usage);
         self.calls_left -= 1;
@@ -146,7 +150,9 @@ impl Run {
             let results = results.iter().map(|r| CallResult { text: self.shown(&r.text), ..r.clone() }).collect();
             messages.push(Message::Results { results });
         }
-        messages.push(Message::User { text: format!("# Remaining\n- model_calls: {} of 1000\n", self.calls_left) });
+        let guidance = self.guidance.as_ref().map(|said| format!("# Guidance\n{said}\n")).unwrap_or_default();
+        let remaining = format!("# Remaining\n- model_calls: {} of 1000\n", self.calls_left);
+        messages.push(Message::User { text: guidance + &remaining });
         Request {
             system: "Work.".into(),
             messages: messages.into_iter().map(Into::into).collect(),

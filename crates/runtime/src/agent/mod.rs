@@ -132,7 +132,11 @@ impl AgentFile {
             let found = faults.into_sorted();
             return if found.is_empty() { Ok(read) } else { Err(AgentFileErrors::invalid(path, found)) };
         }
+        let is_meant = file.has("format") || file.has("agent");
         drop(file);
+        if let Some(other) = source.other_than_toml(is_meant, &broken) {
+            return Err(other);
+        }
         let syntax = Faults::new(path, &source.text);
         for error in broken {
             let at = error.span().map_or(0, |span| span.start);

@@ -53,6 +53,20 @@ impl Source {
         }
         Ok(Self { path, folder, text })
     }
+
+    /// That the file is of another kind, when nothing of an agent file could be parsed, or many lines are faulty, every third
+    /// at least: each fault by itself would mend nothing.
+    pub fn other_than_toml(&self, is_meant: bool, broken: &[toml::de::Error]) -> Option<AgentFileErrors> {
+        let lines = self.text.lines().filter(|line| !line.trim().is_empty()).count();
+        if is_meant && (broken.len() < 5 || broken.len() * 3 < lines) {
+            return None;
+        }
+        let first = broken.iter().map(|error| error.span().map_or(0, |span| span.start)).min()?;
+        let line = 1 + self.text.bytes().take(first).filter(|byte| *byte == b'\n').count();
+        let what = format!("{} is no agent file: it is not TOML from line {line} on", self.path.display());
+        let next = "name another file; an agent file begins with `format = 1`, and `lodestep init FOLDER` writes one";
+        Some(AgentFileErrors::new("agent.invalid", what, next))
+    }
 }
 
 /// What to do about a fault that the parser found.

@@ -7,7 +7,7 @@ use lodestep_core::checkpoint::Phase;
 use lodestep_core::event::{Envelope, Event, StopReason, named_by};
 use lodestep_core::rules::inbox::Message;
 use lodestep_core::rules::quarantine::quarantine;
-use lodestep_core::{Digest, Draft, Error, INLINE_VALUE_BYTES, Result, ValueRef};
+use lodestep_core::{Digest, Draft, Error, INLINE_VALUE_BYTES, Result, Timestamp, ValueRef};
 use lodestep_store::{Adopt, JournalRow, Letter, Replay, RunRef};
 
 use super::{About, FORMAT, Item, Sent, Stored, altered, chained};
@@ -39,36 +39,31 @@ impl Runtime {
     /// `bundle.newer_format`;
     /// `bundle.cancelling` for a run that was being cancelled; `run.id_taken`. Nothing is taken in then.
     pub async fn import(&self, from: impl Read) -> Result<Imported> {
-        let mut bundle = Bundle::new(from)?;
-        let Some(Item::About(about)) = bundle.next("its first item")? else {
-            return Err(altered("it does not begin with what it is of"));
-        };
-        if about.format > FORMAT {
-            let what = format!("the bundle has format {}, and this build reads up to {FORMAT}", about.format);
-            return Err(Error::new("bundle.newer_format", what, "use a newer lodestep"));
-        }
+        let (mut bundle, about) = Bundle::begun(from)?;
         let mut run = Arriving::default();
-        loop {
-            let so_far = run.replay.checkpoint.as_ref().map_or(0, |state| state.seq);
-            match bundle.next(&format!("what follows on transition {so_far}"))? {
-                Some(Item::Transition(stored)) => run.transition(stored)?,
-                Some(Item::Value(bytes)) => self.store_value(&mut run, bytes).await?,
-                Some(Item::Message(sent)) => run.message(sent)?,
-                Some(Item::About(_)) => return Err(altered("it has two heads")),
-                Some(Item::End(_)) | None => break,
+        while let Some(item) = bundle.item_of(&run)? {
+            if let Some(value) = run.take(item)? {
+                self.store.put_value(value).await?;
             }
         }
         let (adopt, held) = run.finish(&about, self.store.now())?;
         let run = self.store.adopt(adopt).await?;
         Ok(Imported { run, about, held })
     }
+}
 
-    async fn store_value(&self, run: &mut Arriving, bytes: Vec<u8>) -> Result<()> {
-        if !run.missing.remove(&Digest::of(&bytes)) {
-            return Err(altered(format!("{}: a value that it does not name follows on it", run.place)));
-        }
-        self.store.put_value(bytes).await.map(|_| ())
+/// Reads a bundle to its end and takes nothing in: what it says of itself, if all of it is sound.
+///
+/// # Errors
+///
+/// As [`Runtime::import`], but for those of a store.
+pub fn check(from: impl Read, now: Timestamp) -> Result<About> {
+    let (mut bundle, about) = Bundle::begun(from)?;
+    let mut run = Arriving::default();
+    while let Some(item) = bundle.item_of(&run)? {
+        run.take(item)?;
     }
+    run.finish(&about, now).map(|_| about)
 }
 
 /// A run, as far as it was read.
@@ -85,6 +80,19 @@ struct Arriving {
 }
 
 impl Arriving {
+    /// Takes an item in; gives a large value back, which is for a store to keep.
+    fn take(&mut self, item: Item) -> Result<Option<Vec<u8>>> {
+        match item {
+            Item::Transition(stored) => self.transition(stored).map(|()| None),
+            Item::Message(sent) => self.message(sent).map(|()| None),
+            Item::Value(bytes) if self.missing.remove(&Digest::of(&bytes)) => Ok(Some(bytes)),
+            Item::Value(_) => Err(altered(format!("{}: a value that it does not name follows on it", self.place))),
+            Item::About(_) => Err(altered("it has two heads")),
+            // The end was read by the bundle.
+            Item::End(_) => Ok(None),
+        }
+    }
+
     fn transition(&mut self, stored: Stored) -> Result<()> {
         self.all_values_came()?;
         let seq = self.rows.len() as u64 + 1;
@@ -139,7 +147,7 @@ impl Arriving {
     }
 
     /// The whole run, with the stop that holds it.
-    fn finish(mut self, about: &About, now: lodestep_core::Timestamp) -> Result<(Adopt, bool)> {
+    fn finish(mut self, about: &About, now: Timestamp) -> Result<(Adopt, bool)> {
         self.all_values_came()?;
         let state = self.replay.checkpoint.take().ok_or_else(|| altered("it holds no transition"))?;
         let definition = self.replay.definition.unwrap_or(state.definition.digest);
@@ -193,7 +201,26 @@ impl<R: Read> Bundle<'_, R> {
         Ok(Self { from, digest: Digest::default() })
     }
 
-    /// The next item. `None` follows on the end.
+    /// A bundle, and what it says of itself.
+    fn begun(from: R) -> Result<(Self, About)> {
+        let mut bundle = Self::new(from)?;
+        let Some(Item::About(about)) = bundle.next("its first item")? else {
+            return Err(altered("it does not begin with what it is of"));
+        };
+        if about.format > FORMAT {
+            let what = format!("the bundle has format {}, and this build reads up to {FORMAT}", about.format);
+            return Err(Error::new("bundle.newer_format", what, "use a newer lodestep"));
+        }
+        Ok((bundle, about))
+    }
+
+    /// The item that follows on what has arrived; `None` after the last.
+    fn item_of(&mut self, run: &Arriving) -> Result<Option<Item>> {
+        let so_far = run.replay.checkpoint.as_ref().map_or(0, |state| state.seq);
+        self.next(&format!("what follows on transition {so_far}"))
+    }
+
+    /// The next item. `None` is the end.
     fn next(&mut self, what: &str) -> Result<Option<Item>> {
         let bytes = self.bytes().map_err(|error| altered(format!("{what} can't be read: {error}")))?;
         let item = minicbor::decode(&bytes).map_err(|error| altered(format!("{what} is no item: {error}")))?;

@@ -23,6 +23,8 @@ pub struct Opened {
     pub unread: Vec<(u64, Message)>,
     /// Its state as it will be when those are read; its state, when there are none.
     pub ahead: Checkpoint,
+    /// When it was read; of a past state when that was committed.
+    pub at: Timestamp,
     /// Where it stands.
     pub standing: Standing,
     /// Its pinned definition, if it can be read.
@@ -103,7 +105,8 @@ pub async fn open_at(store: &dyn Store, row: &RunRow, at: u64) -> Result<Opened>
     let checkpoint = checkpoint.ok_or_else(|| no_such_step(row, at))?;
     let standing = lodestep_core::rules::standing::standing(&checkpoint);
     let state = State { row: row.clone(), checkpoint, unread: Vec::new(), standing, damage: Vec::new() };
-    with_values(store, state).await
+    let at = state.checkpoint.at;
+    Ok(Opened { at, ..with_values(store, state).await? })
 }
 
 fn no_such_step(row: &RunRow, at: u64) -> Error {
@@ -132,8 +135,9 @@ async fn with_values(store: &dyn Store, state: State) -> Result<Opened> {
     }
     let inputs = inputs.unwrap_or(Value::Null);
     let row = RunRow { holder: row.holder.filter(|worker| store.is_alive(worker)), ..row };
-    let ahead = ahead(&checkpoint, &unread, store.now());
-    Ok(Opened { row, checkpoint, unread, ahead, standing, definition, inputs, damage, blobs })
+    let at = store.now();
+    let ahead = ahead(&checkpoint, &unread, at);
+    Ok(Opened { at, row, checkpoint, unread, ahead, standing, definition, inputs, damage, blobs })
 }
 
 /// The state with the unread messages applied, each as it was accepted; as far as they fit it.

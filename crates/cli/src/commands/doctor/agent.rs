@@ -1,6 +1,6 @@
 //! An agent's surroundings: what its file refers to and this machine has to have.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use lodestep::agent::AgentFile;
 use lodestep::core::Error;
@@ -9,6 +9,7 @@ use lodestep::secrets;
 
 use super::checkup::{Area, Checkup};
 use crate::app::App;
+use crate::programs;
 use crate::wiring::wiring;
 
 /// Looks at what an agent file needs. Nothing of it is started.
@@ -34,39 +35,20 @@ pub fn look(app: &App, file: &Path, checkup: &mut Checkup) {
         checkup.problem(Area::Agent, what, "give it a longer one: a shorter can't be kept out of what is stored");
     }
     for tool in &agent.definition.tools {
-        if let ToolKind::Command { argv, lookup, folder, .. } = &tool.kind {
+        if let ToolKind::Command { folder, .. } = &tool.kind {
             let folder = Path::new(folder);
             if !folder.is_dir() {
                 let what = format!("tool {}: its folder {} is not there", tool.name, folder.display());
                 checkup.problem(Area::Agent, what, "make it, or name another in the agent file");
             }
-            for program in [Some(argv), lookup.as_ref()].into_iter().flatten().filter_map(|argv| argv.first()) {
-                program_is_there(&tool.name, program, folder, checkup);
-            }
         }
+    }
+    for program in programs::missing(&agent.definition) {
+        checkup.problem(Area::Agent, program.in_words(), programs::MEND);
     }
     if checkup.problems() == before {
         let secrets = agent.secrets.len();
         let what = format!("{}: sound; {secrets} variables set, every program found", agent.path.display());
         checkup.ok(Area::Agent, what);
     }
-}
-
-fn program_is_there(tool: &str, program: &str, folder: &Path, checkup: &mut Checkup) {
-    // One that an input names is known when a run is.
-    if program.contains("${") || find(program, folder).is_some() {
-        return;
-    }
-    let what = format!("tool {tool}: there is no program `{}`", program.escape_default());
-    checkup.problem(Area::Agent, what, "install it, put its folder into PATH, or make the file executable");
-}
-
-/// Where a program is, as its start would look for it.
-fn find(program: &str, folder: &Path) -> Option<PathBuf> {
-    let is_program = |path: &PathBuf| path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok();
-    if program.contains('/') {
-        return Some(folder.join(program)).filter(is_program);
-    }
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&folders).map(|folder| folder.join(program)).find(is_program)
 }

@@ -6,7 +6,7 @@ use lodestep::core::rules::standing::Status;
 
 use super::{COUNTED, Shown, unheld};
 use crate::place::{Place, Placed};
-use crate::retries::Retry;
+use crate::retries::{Retry, told};
 use crate::text::{line, short_id, wrapped};
 
 /// So many characters of an error are shown, or fewer where the row would not fit.
@@ -99,11 +99,7 @@ fn why(run: &Placed, retries: &[Retry], most: usize) -> String {
     if row.status == Status::Ready {
         return if is_due { unheld(row) } else { row.why.clone() };
     }
-    let mut why = row.why.clone();
-    for retry in retries {
-        let next = if is_due { String::new() } else { format!(", next at {}", retry.at) };
-        why = why.replace(&retry.in_a_row(), &format!("{}{next}", retry.in_words(most)));
-    }
+    let mut why = told(&row.why, retries, most, is_due);
     for said in &run.said {
         why.push_str(&format!(", {said}"));
     }

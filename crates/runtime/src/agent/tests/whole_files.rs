@@ -196,3 +196,19 @@ model = { provider = "offline" }
     std::fs::remove_file(instructions).unwrap();
     assert!(folder.load(text).expect_err("faults").to_string().contains("how.md is not there"));
 }
+
+#[test]
+fn a_file_that_is_no_toml_at_all_is_one_fault() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let readme = "# Title\n\nSome words of it, and more.\n\n```toml\nformat = 1\n[agent]\n```\n\n- one: two\n- three\n\nThe end of it.\n";
+    let yaml = "format: 1\nagent:\n  name: x\n";
+    for (text, at) in [(readme, 3), (yaml, 1), ("{\"format\": 1}\n", 1), ("print('hello')\n", 1)] {
+        let path = folder.path().join("file");
+        std::fs::write(&path, text).expect("written");
+        let refused = lodestep_core::Error::from(crate::agent::AgentFile::load(&path).expect_err("no agent file"));
+        assert_eq!(refused.code(), "agent.invalid", "{text}");
+        assert!(refused.what().contains(&format!("is no agent file: it is not TOML from line {at} on")), "{refused}");
+        assert_eq!(refused.what().lines().count(), 1, "{refused}");
+        assert!(refused.next().contains("`lodestep init FOLDER`"), "{refused}");
+    }
+}
