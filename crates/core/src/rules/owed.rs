@@ -337,7 +337,10 @@ fn start_attempts(draft: &mut Draft, hands: Hands) -> Result<()> {
         return Ok(());
     }
     let now = draft.now();
-    let ready: Vec<Action> = draft
+    if hands.free == 0 {
+        return Ok(());
+    }
+    let ready: Vec<Ordinal> = draft
         .checkpoint()
         .pending
         .values()
@@ -348,11 +351,15 @@ fn start_attempts(draft: &mut Draft, hands: Hands) -> Result<()> {
             _ => false,
         })
         .filter(|action| hands.held.tool(&action.tool).is_none())
-        .cloned()
+        .map(|action| action.ordinal)
         .collect();
     let mut free = hands.free;
-    for action in ready {
-        if free == 0 || !dedupe::take(draft, &action, hands.dedupe)? {
+    for ordinal in ready {
+        if free == 0 {
+            break;
+        }
+        let Some(action) = draft.checkpoint().pending.get(&ordinal).cloned() else { continue };
+        if !dedupe::take(draft, &action, hands.dedupe)? {
             continue;
         }
         free -= 1;
