@@ -30,6 +30,7 @@ cargo xtask <command>
   licences                licences, banned crates and sources of every dependency
   mutate [G4|NAME|--all]  break the product on purpose and see that the named test notices
   simulate [--seeds N]    random simulations with every fault, in release; --seed S plays one again
+                          --store memory|sqlite|mixed; --exhaustive kills small agents everywhere
   bench [ARGS]            the benchmarks, in release";
 
 fn main() -> ExitCode {

@@ -1,6 +1,8 @@
 //! Plays many simulations, one for each seed, on every core: `cargo xtask simulate --seeds 1000`.
 //!
-//! `--from SEED` begins there; `--seed SEED` plays that one alone and tells its story. Exits with 1 when a story did
+//! `--from SEED` begins there; `--seed SEED` plays that one alone and tells its story. `--store memory`, `sqlite` or
+//! `mixed` says what the stores are: mixed, as each seed draws it, is what is played without a word. `--exhaustive` kills small
+//! agents before every poll, and after every pair of writes. Exits with 1 when a story did
 //! not come right, and names the seeds: each plays the same again.
 
 use std::process::ExitCode;
@@ -8,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use lodestep::testing::{Outcome, Plan, simulate};
+use lodestep::testing::{Exhaustive, Outcome, Plan, Script, StoreKind, simulate};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -19,6 +21,7 @@ const SHOWN: usize = 10;
 /// What all stories came to.
 #[derive(Default)]
 struct Total {
+    in_files: u64,
     processes: u64,
     polls: u64,
     writes: u64,
@@ -32,29 +35,30 @@ fn main() -> ExitCode {
         let at = args.iter().position(|arg| arg == name)?;
         args.get(at + 1)?.parse::<u64>().ok()
     };
+    let store = match args.iter().position(|arg| arg == "--store").and_then(|at| args.get(at + 1)).map(String::as_str) {
+        Some("memory") => Some(StoreKind::Memory),
+        Some("sqlite") => Some(StoreKind::Sqlite),
+        None | Some("mixed") => None,
+        Some(other) => {
+            eprintln!("`{other}` is no store; write --store with memory, sqlite or mixed");
+            return ExitCode::from(2);
+        }
+    };
     if let Some(seed) = number("--seed") {
-        let outcome = simulate(Plan { seed, tells: true, ..Plan::default() });
+        let outcome = simulate(Plan { seed, store, tells: true, ..Plan::default() });
         outcome.story.iter().for_each(|line| println!("{line}"));
         outcome.faults.iter().for_each(|fault| println!("fault: {fault}"));
         return if outcome.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
+    if args.iter().any(|arg| arg == "--exhaustive") {
+        return exhaust(store);
+    }
     let (from, count) = (number("--from").unwrap_or(0), number("--seeds").unwrap_or(1_000));
-    let (next, total) = (AtomicU64::new(from), Mutex::new(Total::default()));
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let total = Mutex::new(Total::default());
     let started = Instant::now();
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= from + count {
-                        return;
-                    }
-                    let outcome = play(seed);
-                    total.lock().expect("no panic while it was held").add(outcome);
-                }
-            });
-        }
+    on_every_core(count, |at| {
+        let outcome = simulate(Plan { seed: from + at, store, ..Plan::default() });
+        total.lock().expect("no panic while it was held").add(outcome);
     });
     let mut total = total.into_inner().expect("no panic while it was held");
     total.failed.sort_by_key(|outcome| outcome.seed);
@@ -63,7 +67,8 @@ fn main() -> ExitCode {
         outcome.faults.iter().for_each(|fault| println!("  {fault}"));
     }
     println!(
-        "{count} seeds from {from}: {} failed; {} processes, {} polls, {} writes, {} effects applied, in {:.1} s",
+        "{count} seeds from {from}, {} of them with SQLite: {} failed; {} processes, {} polls, {} writes, {} effects applied, in {:.1} s",
+        total.in_files,
         total.failed.len(),
         total.processes,
         total.polls,
@@ -74,12 +79,64 @@ fn main() -> ExitCode {
     if total.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn play(seed: u64) -> Outcome {
-    simulate(Plan { seed, ..Plan::default() })
+/// Does it for each number below `count`, in order of their beginnings.
+fn on_every_core(count: u64, act: impl Fn(u64) + Sync) {
+    let next = AtomicU64::new(0);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(at) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|at| *at < count) {
+                    act(at);
+                }
+            });
+        }
+    });
+}
+
+/// Kills each small agent everywhere, over this store or over both.
+fn exhaust(store: Option<StoreKind>) -> ExitCode {
+    let mut is_sound = true;
+    for store in store.map_or_else(|| vec![StoreKind::Memory, StoreKind::Sqlite], |store| vec![store]) {
+        for (name, script) in Script::small() {
+            let started = Instant::now();
+            let (pairs, wrong) = (AtomicU64::new(0), Mutex::new(Vec::new()));
+            let agent = match Exhaustive::of(script, store) {
+                Ok(agent) => agent,
+                Err(error) => {
+                    println!("{store:?}: {name}: {error}");
+                    return ExitCode::FAILURE;
+                }
+            };
+            let (polls, writes) = (agent.polls(), agent.writes());
+            on_every_core(polls + writes, |at| {
+                let found = if at < polls {
+                    agent.killed_before(at + 1)
+                } else {
+                    let (count, found) = agent.killed_after(at - polls + 1);
+                    pairs.fetch_add(count, Ordering::Relaxed);
+                    found
+                };
+                wrong.lock().expect("no panic while it was held").extend(found);
+            });
+            let wrong = wrong.into_inner().expect("no panic while it was held");
+            wrong.iter().take(SHOWN).for_each(|fault| println!("  {fault}"));
+            is_sound &= wrong.is_empty();
+            println!(
+                "{store:?}: {name}: killed before each of {polls} polls, after each of {writes} writes, and after each of \
+                 {} pairs of them: {} faults, in {:.1} s",
+                pairs.into_inner(),
+                wrong.len(),
+                started.elapsed().as_secs_f64()
+            );
+        }
+    }
+    if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 impl Total {
     fn add(&mut self, outcome: Outcome) {
+        self.in_files += u64::from(outcome.store == StoreKind::Sqlite);
         self.processes += outcome.polls.len() as u64;
         self.polls += outcome.polls.iter().sum::<u64>();
         self.writes += outcome.writes.iter().sum::<u64>();

@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use lodestep::core::effect::Class;
-use lodestep::testing::{App, Crashes, InDoubt, crash_everywhere};
+use lodestep::testing::{
+    App, Crashes, InDoubt, StoreKind, crash_everywhere, crash_everywhere_over, crash_twice_everywhere,
+};
 use lodestep::tools::{Functions, ToolError};
 use lodestep::{RuntimeBuilder, Start};
 use serde_json::json;
@@ -67,8 +69,12 @@ impl App for Payer {
     }
 }
 
+fn payer(class: Class, knows_keys: bool) -> Payer {
+    Payer { class, knows_keys, books: Books::default() }
+}
+
 fn crashes(class: Class, knows_keys: bool) -> Crashes {
-    crash_everywhere(&Payer { class, knows_keys, books: Books::default() })
+    crash_everywhere(&payer(class, knows_keys))
 }
 
 #[test]
@@ -77,6 +83,19 @@ fn a_program_whose_receiver_knows_the_key_survives_every_crash() {
         let crashes = crashes(class, knows_keys);
         assert!(crashes.are_survived(), "{class:?}: {crashes:?}");
         assert!(crashes.stories > 30, "{crashes:?}");
+    }
+}
+
+#[test]
+fn it_survives_every_crash_and_every_pair_of_crashes_over_sqlite_too() {
+    for (class, knows_keys) in [(Class::Keyed, true), (Class::Unsafe, false)] {
+        let payer = payer(class, knows_keys);
+        let crashes = crash_everywhere_over(&payer, StoreKind::Sqlite);
+        assert!(crashes.are_survived() && crashes.stories > 30, "{class:?}: {crashes:?}");
+        for store in [StoreKind::Memory, StoreKind::Sqlite] {
+            let crashes = crash_twice_everywhere(&payer, store);
+            assert!(crashes.are_survived() && crashes.stories > 40, "{class:?} {store:?}: {crashes:?}");
+        }
     }
 }
 

@@ -2,37 +2,26 @@
 
 use std::panic::catch_unwind;
 
-use lodestep::testing::{Faults, Kill, Outcome, Plan, Script, simulate};
+use lodestep::testing::{Exhaustive, Outcome, Plan, Script, StoreKind, simulate};
 
 /// Random stories in the tests; `cargo xtask simulate` plays more.
 const SEEDS: u64 = 300;
 
+/// Random stories over SQLite, besides those that a seed draws.
+const SEEDS_IN_FILES: u64 = 60;
+
 /// Seeds that failed once, one a line, with what was wrong.
 const FAILED_ONCE: &str = include_str!("simulate_seeds.txt");
 
-fn killed(script: &Script, kills: &[Kill]) -> Outcome {
-    let scripts = Some(vec![script.clone()]);
-    simulate(Plan { seed: 7, faults: Some(Faults::NONE), scripts, kills: kills.to_vec(), ..Plan::default() })
-}
-
-/// The story without a crash, and that nothing is wrong with it.
-fn undisturbed(script: &Script) -> Outcome {
-    let outcome = killed(script, &[]);
-    assert_eq!(outcome.faults, [""; 0], "without a crash");
-    assert!(outcome.results.values().all(|result| result.starts_with("completed")), "{:?}", outcome.results);
-    outcome
-}
-
-fn same(outcome: &Outcome, wanted: &Outcome, what: &str) {
-    assert_eq!(outcome.faults, [""; 0], "{what}");
-    assert_eq!((&outcome.results, outcome.applied), (&wanted.results, wanted.applied), "{what}");
-}
-
 #[test]
 fn a_seed_plays_the_same_story_each_time() {
-    for seed in 0..20 {
-        let plan = || Plan { seed, ..Plan::default() };
-        assert_eq!(simulate(plan()), simulate(plan()), "seed {seed}");
+    for (store, seeds) in [(None, 20), (Some(StoreKind::Sqlite), 10)] {
+        for seed in 0..seeds {
+            let plan = || Plan { seed, store, tells: true, ..Plan::default() };
+            let (once, again) = (simulate(plan()), simulate(plan()));
+            assert!(store.is_none_or(|store| store == once.store), "{:?}", once.store);
+            assert_eq!(once, again, "seed {seed}");
+        }
     }
 }
 
@@ -43,17 +32,27 @@ fn seeds_tell_different_stories() {
     assert!(stories.windows(2).all(|pair| pair[0].polls != pair[1].polls));
 }
 
-#[test]
-fn stories_come_right_whatever_goes_wrong() {
-    let failed = (0..SEEDS).filter_map(|seed| {
-        let played = catch_unwind(|| simulate(Plan { seed, ..Plan::default() }));
+/// Seeds whose stories do not come right, with what is wrong.
+fn failed(seeds: impl Iterator<Item = u64>, store: Option<StoreKind>) -> Vec<String> {
+    let failed = seeds.filter_map(|seed| {
+        let played = catch_unwind(|| simulate(Plan { seed, store, ..Plan::default() }));
         match played {
             Ok(outcome) if outcome.faults.is_empty() => None,
             Ok(outcome) => Some(format!("seed {seed}: {}", outcome.faults.join("; "))),
             Err(_) => Some(format!("seed {seed}: a panic")),
         }
     });
-    assert_eq!(failed.collect::<Vec<_>>(), [""; 0]);
+    failed.collect()
+}
+
+#[test]
+fn stories_come_right_whatever_goes_wrong() {
+    assert_eq!(failed(0..SEEDS, None), [""; 0]);
+}
+
+#[test]
+fn stories_over_sqlite_come_right_whatever_goes_wrong() {
+    assert_eq!(failed(SEEDS..SEEDS + SEEDS_IN_FILES, Some(StoreKind::Sqlite)), [""; 0]);
 }
 
 #[test]
@@ -64,27 +63,37 @@ fn seeds_that_failed_once_come_right() {
     }
 }
 
+/// Each small agent over this store.
+fn small(store: StoreKind) -> impl Iterator<Item = Exhaustive> {
+    Script::small().into_iter().map(move |(name, script)| Exhaustive::of(script, store).expect(name))
+}
+
 #[test]
 fn a_process_may_die_before_every_poll() {
-    for script in [Script::of_each_class(), Script::all_at_once()] {
-        let wanted = undisturbed(&script);
-        for poll in 1..=wanted.polls[0] {
-            same(&killed(&script, &[Kill::Poll(poll)]), &wanted, &format!("killed before poll {poll}"));
-        }
+    for agent in small(StoreKind::Memory) {
+        assert!(agent.polls() > 50 && agent.writes() > 10, "{} polls, {} writes", agent.polls(), agent.writes());
+        let wrong = (1..=agent.polls()).flat_map(|poll| agent.killed_before(poll));
+        assert_eq!(wrong.collect::<Vec<_>>(), [""; 0]);
     }
 }
 
 #[test]
 fn two_processes_may_die_after_every_pair_of_writes() {
-    let script = Script::all_at_once();
-    let wanted = undisturbed(&script);
-    for first in 1..=wanted.writes[0] {
-        let once = killed(&script, &[Kill::Write(first)]);
-        same(&once, &wanted, &format!("killed after write {first}"));
-        let second = once.writes.get(1).copied().unwrap_or(0);
-        for second in 1..=second {
-            let kills = [Kill::Write(first), Kill::Write(second)];
-            same(&killed(&script, &kills), &wanted, &format!("killed after writes {first} and {second}"));
+    for agent in small(StoreKind::Memory) {
+        for first in 1..=agent.writes() {
+            assert_eq!(agent.killed_after(first).1, [""; 0]);
         }
     }
+}
+
+#[test]
+fn two_processes_may_die_after_a_pair_of_writes_to_sqlite() {
+    let agent = Exhaustive::of(Script::all_at_once(), StoreKind::Sqlite).expect("sound");
+    let mut pairs = 0;
+    for first in (1..=agent.writes()).step_by(2) {
+        let (count, wrong) = agent.killed_after(first);
+        assert_eq!(wrong, [""; 0]);
+        pairs += count;
+    }
+    assert!(pairs > 50, "{pairs} pairs");
 }

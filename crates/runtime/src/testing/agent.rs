@@ -48,6 +48,25 @@ impl Script {
         Self { turns: vec![turn], asks: vec![tool_of(Class::Keyed).to_owned()] }
     }
 
+    /// A question, a note, and two effects that a person has to approve, one of them at most once.
+    pub fn of_words() -> Self {
+        let effects = [Class::Unsafe, Class::Checkable].map(tool_of);
+        let turns = vec![
+            vec![("ask", json!({ "question": "Which?" })), ("note", json!({ "key": "k", "text": "asked" }))],
+            effects.map(|tool| (tool, json!({ "n": 1 }))).to_vec(),
+        ];
+        Self { turns, asks: effects.map(str::to_owned).to_vec() }
+    }
+
+    /// Small ones that together have what an agent can do here.
+    pub fn small() -> Vec<(&'static str, Self)> {
+        vec![
+            ("one call of each class after the other", Self::of_each_class()),
+            ("one call of each class at once", Self::all_at_once()),
+            ("a question, a note and approvals", Self::of_words()),
+        ]
+    }
+
     /// The definition. Its instructions name the run, for a model has nothing else to tell runs apart.
     pub(super) fn definition(&self, run: &str, limits: Limits) -> Definition {
         let mut tools: Vec<ToolDefinition> =

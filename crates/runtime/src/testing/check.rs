@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use lodestep_core::checkpoint::How;
 use lodestep_core::rules::standing::standing;
 use lodestep_core::{Ordinal, Result, RunKey};
-use lodestep_store::Store as _;
 
 use super::Outcome;
 use super::outside::Effect;
@@ -32,10 +31,12 @@ async fn check_run(
     ledger: &BTreeMap<(String, u32), Effect>,
     outcome: &mut Outcome,
 ) -> Result<()> {
-    let loaded = world.machine.store.load(run).await?;
+    let opened = world.machine.store();
+    let store = opened.store();
+    let loaded = store.load(run).await?;
     let state = loaded.checkpoint()?;
     let name = run.run.to_string();
-    let verified = verify(&world.machine.store, &loaded.row.run).await?;
+    let verified = verify(store, &loaded.row.run).await?;
     outcome.faults.extend(verified.faults.into_iter().map(|fault| format!("run {name} does not verify: {fault}")));
     let settled = world.machine.witness.settled(&name);
     for ordinal in (1..=state.last_ordinal).map(Ordinal) {
@@ -52,7 +53,7 @@ async fn check_run(
         };
         outcome.faults.extend(fault.map(|fault| format!("run {name}: action {ordinal} {fault}")));
     }
-    let letters = world.machine.store.beside(&loaded.row.run).await?.letters;
+    let letters = store.beside(&loaded.row.run).await?.letters;
     for id in world.accepted(&name) {
         if !letters.iter().any(|letter| letter.id == id) {
             outcome.faults.push(format!("run {name}: the word {id} was accepted and is not there"));

@@ -1,5 +1,6 @@
 //! A program of one's own, crashed everywhere: once undisturbed, then once for every poll of its tasks, with a crash before
-//! it and a new process that goes on. The world has to be the same each time.
+//! it and a new process that goes on; or once for every pair of writes of two processes. The world has to be the same each
+//! time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,9 +10,10 @@ use lodestep_core::event::Gate;
 use lodestep_core::rules::inbox::{Became, Word};
 use lodestep_core::rules::standing::{Status, standing};
 use lodestep_core::{Checkpoint, Error, Result, RunKey};
-use lodestep_store::{Started, Store as _};
+use lodestep_store::Started;
 use tokio::time::Instant;
 
+use super::disk::StoreKind;
 use super::faults::Faults;
 use super::machine::{Machine, Program};
 use super::process::Kill;
@@ -54,10 +56,10 @@ pub struct InDoubt {
     pub key: String,
 }
 
-/// What the crashes came to. Each entry names the poll before which the process was killed.
+/// What the crashes came to. Each entry names the poll before which the process was killed, or the write after which.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Crashes {
-    /// How many stories were played: the undisturbed one, and one for each poll of it.
+    /// How many stories were played: the undisturbed one, and one for each crash.
     pub stories: u64,
     /// Effects that were applied less often than without a crash.
     pub lost: Vec<String>,
@@ -83,35 +85,85 @@ struct End {
     status: &'static str,
     artifacts: Vec<(String, String)>,
     polls: u64,
+    /// Of each worker's process.
+    writes: Vec<u64>,
 }
 
-/// Plays the program once undisturbed and once for each poll, killed before it. Approvals are given, questions get an empty
-/// answer, and doubts are settled as the app says.
+/// Plays the program over a store in memory, once undisturbed and once for each poll, killed before it. Approvals are given,
+/// questions get an empty answer, and doubts are settled as the app says.
 ///
 /// # Panics
 ///
 /// When no runtime can be built on this thread, as inside another one.
 pub fn crash_everywhere(app: &(impl App + ?Sized)) -> Crashes {
-    let mut crashes = Crashes { stories: 1, ..Crashes::default() };
-    let wanted = match story(app, None) {
-        Ok(end) => end,
-        Err(error) => {
-            crashes.broken.push(format!("without a crash: {error}"));
-            return crashes;
+    crash_everywhere_over(app, StoreKind::Memory)
+}
+
+/// As [`crash_everywhere`], over a store of this kind.
+///
+/// # Panics
+///
+/// As [`crash_everywhere`].
+pub fn crash_everywhere_over(app: &(impl App + ?Sized), store: StoreKind) -> Crashes {
+    Crashes::of(app, store, |crashes, wanted| {
+        for poll in 1..=wanted.polls {
+            crashes.play(app, store, wanted, &[Kill::Poll(poll)], &format!("killed before poll {poll}"));
         }
-    };
-    for poll in 1..=wanted.polls {
-        crashes.stories += 1;
-        let at = format!("killed before poll {poll}");
-        match story(app, Some(Kill::Poll(poll))) {
-            Ok(end) => crashes.compare(&at, &wanted, &end),
-            Err(error) => crashes.broken.push(format!("{at}: {error}")),
+    })
+}
+
+/// As [`crash_everywhere_over`], but two processes die: the first after each of its writes to the store, and the one that
+/// goes on after each of its own: so many stories as there are writes, squared. A process that dies right after a write has
+/// not sent what the write allows it to send; for crashes in the middle of a call there is [`crash_everywhere`].
+///
+/// # Panics
+///
+/// As [`crash_everywhere`].
+pub fn crash_twice_everywhere(app: &(impl App + ?Sized), store: StoreKind) -> Crashes {
+    Crashes::of(app, store, |crashes, wanted| {
+        for first in 1..=wanted.writes.first().copied().unwrap_or(0) {
+            let at = format!("killed after write {first}");
+            let once = crashes.play(app, store, wanted, &[Kill::Write(first)], &at);
+            for second in 1..=once.and_then(|once| once.writes.get(1).copied()).unwrap_or(0) {
+                let kills = [Kill::Write(first), Kill::Write(second)];
+                crashes.play(app, store, wanted, &kills, &format!("killed after writes {first} and {second}"));
+            }
         }
-    }
-    crashes
+    })
 }
 
 impl Crashes {
+    /// The undisturbed story, and those that `play` compares with it.
+    fn of(app: &(impl App + ?Sized), store: StoreKind, play: impl FnOnce(&mut Self, &End)) -> Self {
+        let mut crashes = Self { stories: 1, ..Self::default() };
+        match story(app, store, &[]) {
+            Ok(wanted) => play(&mut crashes, &wanted),
+            Err(error) => crashes.broken.push(format!("without a crash: {error}")),
+        }
+        crashes
+    }
+
+    fn play(
+        &mut self,
+        app: &(impl App + ?Sized),
+        store: StoreKind,
+        wanted: &End,
+        kills: &[Kill],
+        at: &str,
+    ) -> Option<End> {
+        self.stories += 1;
+        match story(app, store, kills) {
+            Ok(end) => {
+                self.compare(at, wanted, &end);
+                Some(end)
+            }
+            Err(error) => {
+                self.broken.push(format!("{at}: {error}"));
+                None
+            }
+        }
+    }
+
     fn compare(&mut self, at: &str, wanted: &End, end: &End) {
         let names: BTreeSet<&String> = wanted.applied.keys().chain(end.applied.keys()).collect();
         for name in names {
@@ -132,11 +184,11 @@ impl Crashes {
     }
 }
 
-fn story(app: &(impl App + ?Sized), kill: Option<Kill>) -> Result<End> {
+fn story(app: &(impl App + ?Sized), store: StoreKind, kills: &[Kill]) -> Result<End> {
     app.reset();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     match runtime {
-        Ok(runtime) => runtime.block_on(play(app, kill)),
+        Ok(runtime) => runtime.block_on(play(app, store, kills)),
         Err(error) => panic!("no runtime to simulate in: {error}"),
     }
 }
@@ -148,14 +200,18 @@ struct Staged<'a, A: ?Sized> {
 }
 
 impl<A: App + ?Sized> Staged<'_, A> {
-    fn program(&self, kill: Option<Kill>) -> Program {
+    fn program(&self, kill: Option<Kill>) -> Result<Program> {
         self.machine.start(Faults::NONE, kill, |builder| self.app.program(builder))
     }
 
-    /// Works until the process dies, then by another; never ends.
-    async fn work(&self, mut kill: Option<Kill>) {
+    /// Works until the process dies, then by another; ends when none can be started.
+    async fn work(&self, kills: &[Kill]) -> Error {
+        let mut kills = kills.iter();
         loop {
-            let program = self.program(kill.take());
+            let program = match self.program(kills.next().copied()) {
+                Ok(program) => program,
+                Err(error) => return error,
+            };
             self.machine.work(program, &Shutdown::default(), std::future::pending()).await;
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
@@ -165,7 +221,7 @@ impl<A: App + ?Sized> Staged<'_, A> {
     async fn look_after(&self, runtime: &Runtime, run: &RunKey) -> Result<Checkpoint> {
         let until = Instant::now() + LONGEST;
         loop {
-            let state = self.machine.store.load(run).await?.checkpoint()?;
+            let state = self.machine.store().store().load(run).await?.checkpoint()?;
             let stands = standing(&state);
             let is_over = state.is_over() && state.pending.is_empty();
             if is_over || matches!(stands.status, Status::Stopped | Status::Quarantined) {
@@ -189,7 +245,9 @@ impl<A: App + ?Sized> Staged<'_, A> {
             ActionState::Gated { gate: Gate::Answer(request) } => {
                 Some(Word::Answer { request: request.name, value: String::new() })
             }
-            ActionState::Doubt { since, attempt, .. } if self.machine.store.now() >= since.plus_ms(RESTS_MS) => {
+            ActionState::Doubt { since, attempt, .. }
+                if self.machine.store().store().now() >= since.plus_ms(RESTS_MS) =>
+            {
                 let key = action.key.clone().unwrap_or_default();
                 let happened = self.app.happened(&InDoubt { tool: action.tool.clone(), key });
                 let became = if happened { Became::Happened(Vec::new()) } else { Became::SendAgain };
@@ -200,9 +258,9 @@ impl<A: App + ?Sized> Staged<'_, A> {
     }
 }
 
-async fn play(app: &(impl App + ?Sized), kill: Option<Kill>) -> Result<End> {
-    let staged = Staged { app, machine: Machine::new(0, false) };
-    let client = staged.program(None).runtime;
+async fn play(app: &(impl App + ?Sized), store: StoreKind, kills: &[Kill]) -> Result<End> {
+    let staged = Staged { app, machine: Machine::new(0, store, false)? };
+    let client = staged.program(None)?.runtime;
     let run = match client.start(app.start()).await? {
         Started::New(run) => RunKey::clone(&run.key),
         _ => return Err(Error::new("simulation.joined", "the start joined another run", "start a new one")),
@@ -210,9 +268,15 @@ async fn play(app: &(impl App + ?Sized), kill: Option<Kill>) -> Result<End> {
     let state = tokio::select! {
         biased;
         state = staged.look_after(&client, &run) => state?,
-        () = staged.work(kill) => return Err(Error::new("simulation.broken", "work ended", "")),
+        error = staged.work(kills) => return Err(error),
     };
     let artifacts = state.artifacts.iter().map(|(name, kept)| (name.clone(), kept.content.digest.to_string()));
-    let polls = staged.machine.workers().first().map_or(0, |worker| worker.process.polls());
-    Ok(End { applied: app.applied(), status: standing(&state).status.as_str(), artifacts: artifacts.collect(), polls })
+    let workers: Vec<_> = staged.machine.workers().iter().map(|worker| worker.process.clone()).collect();
+    Ok(End {
+        applied: app.applied(),
+        status: standing(&state).status.as_str(),
+        artifacts: artifacts.collect(),
+        polls: workers.first().map_or(0, |worker| worker.polls()),
+        writes: workers.iter().map(|worker| worker.writes()).collect(),
+    })
 }

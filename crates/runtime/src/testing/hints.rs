@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lodestep_store::{MemoryStore, Store as _};
 use tokio::sync::watch;
 
 /// Who listens.
@@ -10,16 +9,14 @@ use tokio::sync::watch;
 pub(super) struct Hints(Mutex<Vec<watch::Sender<u64>>>);
 
 impl Hints {
-    /// Listens to a store, for as long as the simulation lasts.
-    pub(super) fn of(store: &MemoryStore) -> Arc<Self> {
-        let hints = Arc::new(Self::default());
-        let (told, mut changes) = (hints.clone(), store.changes());
+    /// Listens to a store, for as long as it lasts.
+    pub(super) fn follow(self: &Arc<Self>, mut changes: watch::Receiver<u64>) {
+        let told = self.clone();
         tokio::spawn(async move {
             while changes.changed().await.is_ok() {
                 told.pass_on();
             }
         });
-        hints
     }
 
     pub(super) fn subscribe(&self) -> watch::Receiver<u64> {

@@ -3,11 +3,13 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::BoxFuture;
-use lodestep_store::{Clock, MemoryStore};
+use lodestep_core::Result;
+use lodestep_store::{Clock, Store};
 use tokio::time::Instant;
 
 use super::chance::Chance;
 use super::clock::SimClock;
+use super::disk::{Disk, Opened, StoreKind};
 use super::faults::Faults;
 use super::hints::Hints;
 use super::process::{Kill, Process};
@@ -21,8 +23,10 @@ use crate::worker::Shutdown;
 pub(super) struct Machine {
     pub chance: Arc<Chance>,
     pub clock: Arc<SimClock>,
-    pub store: MemoryStore,
     pub witness: Arc<Witness>,
+    disk: Disk,
+    /// The store as those see it who stand outside of every process.
+    seen: Mutex<Arc<Opened>>,
     hints: Arc<Hints>,
     full_until: Arc<Mutex<Option<Instant>>>,
     workers: Mutex<Vec<Program>>,
@@ -38,18 +42,47 @@ pub(super) struct Program {
 
 impl Machine {
     /// A machine with an empty store. `tells`: the story is kept.
-    pub(super) fn new(seed: u64, tells: bool) -> Self {
+    pub(super) fn new(seed: u64, store: StoreKind, tells: bool) -> Result<Self> {
         let clock = Arc::new(SimClock::start());
-        let store = MemoryStore::new(clock.clone());
-        Self {
+        let disk = Disk::new(store, &clock)?;
+        let machine = Self {
             chance: Arc::new(Chance::of_seed(seed)),
             witness: Arc::new(Witness::new(clock.clone(), tells)),
-            hints: Hints::of(&store),
+            hints: Arc::default(),
             clock,
-            store,
+            seen: Mutex::new(Arc::new(disk.open()?)),
+            disk,
             full_until: Arc::default(),
             workers: Mutex::default(),
+        };
+        let changes = machine.store().store().changes();
+        machine.hints.follow(changes);
+        Ok(machine)
+    }
+
+    /// The store, seen from outside of every process.
+    pub(super) fn store(&self) -> Arc<Opened> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What its store is.
+    pub(super) fn kind(&self) -> StoreKind {
+        match &self.disk {
+            Disk::Memory(_) => StoreKind::Memory,
+            Disk::Sqlite(_) => StoreKind::Sqlite,
         }
+    }
+
+    /// Ends every process, and the machine starts again: of its store nothing is left but what is in its files.
+    pub(super) fn restart(&self) -> Result<()> {
+        self.workers().iter().for_each(Program::kill);
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Opened::Sqlite(store) = seen.as_ref() {
+            store.die()?;
+            self.disk.restart()?;
+            *seen = Arc::new(self.disk.open()?);
+        }
+        Ok(())
     }
 
     /// Starts a program in a process of its own, put together by `build`.
@@ -58,10 +91,14 @@ impl Machine {
         faults: Faults,
         kill: Option<Kill>,
         build: impl FnOnce(RuntimeBuilder) -> RuntimeBuilder,
-    ) -> Program {
+    ) -> Result<Program> {
         let process = Process::start(self.chance.clone(), faults, kill);
+        let opened = self.disk.open()?;
+        if let Opened::Sqlite(store) = &opened {
+            self.hints.follow(store.changes());
+        }
         let store = Arc::new(SimStore::new(
-            self.store.clone(),
+            opened,
             self.hints.clone(),
             process.clone(),
             self.witness.clone(),
@@ -75,7 +112,7 @@ impl Machine {
             .clock(clock)
             .ids(move || u128::from(ids.below(usize::MAX) as u64))
             .tasks(move |task: BoxFuture<'static, ()>| tasks.task(task));
-        Program { runtime: build(builder).build(), process, store }
+        Ok(Program { runtime: build(builder).build(), process, store })
     }
 
     /// Works as a worker until the process dies, the work ends, or `end` comes; the process is dead then.

@@ -9,8 +9,9 @@
 //! What is checked stands outside of the runtime: a witness of every commit that took effect, and a ledger of what the
 //! world really applied.
 //!
-//! - `simulation`: one story. `crash`: a program of one's own, killed everywhere.
-//! - `machine`: what outlives a process. `process`, `store`, `hints`: a process, its way to the store, and the store's word that something changed.
+//! - `simulation`: one story. `exhaustive`: a small agent, `crash`: a program of one's own, killed everywhere.
+//! - `machine`: what outlives a process. `disk`: its store, in memory or in a file.
+//! - `process`, `store`, `hints`: a process, its way to the store, and the store's word that something changed.
 //! - `outside`, `agent`, `person`: tools and their ledger, models, people.
 //! - `witness`, `check`: what has to hold, at each call and at the end.
 //! - `faults`, `chance`, `clock`: what goes wrong and how often, the seed, the time.
@@ -20,6 +21,8 @@ mod chance;
 mod check;
 mod clock;
 mod crash;
+mod disk;
+mod exhaustive;
 mod faults;
 mod hints;
 mod machine;
@@ -33,7 +36,9 @@ mod witness;
 use std::collections::BTreeMap;
 
 pub use agent::Script;
-pub use crash::{App, Crashes, InDoubt, crash_everywhere};
+pub use crash::{App, Crashes, InDoubt, crash_everywhere, crash_everywhere_over, crash_twice_everywhere};
+pub use disk::StoreKind;
+pub use exhaustive::Exhaustive;
 pub use faults::Faults;
 pub use process::Kill;
 
@@ -42,6 +47,8 @@ pub use process::Kill;
 pub struct Plan {
     /// Every choice is drawn from it.
     pub seed: u64,
+    /// What the store is; drawn from the seed too when `None`, without a change to all else.
+    pub store: Option<StoreKind>,
     /// What goes wrong; drawn from the seed too when `None`.
     pub faults: Option<Faults>,
     /// What the runs' models say; drawn from the seed when `None`.
@@ -57,6 +64,8 @@ pub struct Plan {
 pub struct Outcome {
     /// The seed: with the plan's other parts it plays the same again.
     pub seed: u64,
+    /// What the store was.
+    pub store: StoreKind,
     /// What should not have been, in words; empty when all is well.
     pub faults: Vec<String>,
     /// How each run ended, and how its actions were settled.

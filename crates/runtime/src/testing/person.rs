@@ -9,10 +9,11 @@ use lodestep_core::event::{Gate, Request};
 use lodestep_core::rules::inbox::{Became, Verdict, Word};
 use lodestep_core::rules::standing::Status;
 use lodestep_core::{Checkpoint, Error, Result, RunKey, Timestamp};
-use lodestep_store::{Hold, Store};
+use lodestep_store::Hold;
 
 use super::chance::Chance;
 use super::clock::SimClock;
+use super::disk::Opened;
 use super::faults::Faults;
 use super::outside::{Outside, SETTLES_AFTER_MS};
 use super::witness::Witness;
@@ -31,7 +32,7 @@ pub(super) type Accepted = Arc<Mutex<BTreeMap<String, Vec<String>>>>;
 pub(super) struct Person {
     pub runtime: Runtime,
     /// The store itself: what is looked at is the truth, so that a person never acts on nothing.
-    pub store: Arc<dyn Store>,
+    pub store: Arc<Opened>,
     pub outside: Arc<Outside>,
     pub witness: Arc<Witness>,
     pub chance: Arc<Chance>,
@@ -61,7 +62,7 @@ impl Person {
 
     /// Does what a run needs; true when it is over and nothing of it is in doubt.
     async fn look_at(&self, run: &RunKey) -> Result<bool> {
-        let loaded = self.store.load(run).await?;
+        let loaded = self.store.store().load(run).await?;
         if loaded.row.status == Status::Quarantined || loaded.row.hold == Some(Hold::Undecodable) {
             self.say(run, Word::Release).await?;
             return Ok(false);
@@ -113,7 +114,7 @@ impl Person {
     }
 
     fn now(&self) -> Timestamp {
-        self.store.now()
+        self.store.store().now()
     }
 
     /// Says a word until it is known what became of it, under one id.

@@ -8,12 +8,14 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use lodestep_core::definition::Limits;
 use lodestep_core::rules::standing::standing;
 use lodestep_core::{Error, Result, RunId, RunKey};
-use lodestep_store::{Started, Store as _};
+use lodestep_store::Started;
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::agent::{Script, SimModel};
+use super::chance::Chance;
 use super::check::check;
+use super::disk::StoreKind;
 use super::faults::Faults;
 use super::machine::{Machine, Program};
 use super::outside::Outside;
@@ -29,6 +31,12 @@ const CHAOS: Duration = Duration::from_secs(240);
 /// How long they may take to come right afterwards: backs-off, leases and lookups included.
 const CALM: Duration = Duration::from_secs(8 * 3_600);
 
+/// Makes of a seed the one of a stream of its own, so that what is drawn from it changes nothing else.
+const SETTING: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// One story in so many has its store in a file.
+const ONE_IN: usize = 16;
+
 /// The machine, and what is around it.
 pub(super) struct World {
     pub plan: Plan,
@@ -37,28 +45,35 @@ pub(super) struct World {
     scripts: Arc<Vec<(String, Script)>>,
     /// The ids of the words that were accepted, by run.
     accepted: Accepted,
+    /// Does the machine start again between chaos and calm?
+    restarts: bool,
 }
 
 impl World {
-    fn new(plan: Plan) -> Self {
-        let machine = Machine::new(plan.seed, plan.tells);
+    fn new(plan: Plan) -> Result<Self> {
+        let setting = Chance::of_seed(plan.seed ^ SETTING);
+        let drawn = if setting.below(ONE_IN) == 0 { StoreKind::Sqlite } else { StoreKind::Memory };
+        let store = plan.store.unwrap_or(drawn);
+        let machine = Machine::new(plan.seed, store, plan.tells)?;
         let chance = &machine.chance;
         let scripts = match &plan.scripts {
             Some(scripts) => scripts.clone(),
             None => (0..1 + chance.below(3)).map(|_| Script::random(chance)).collect(),
         };
         let scripts = scripts.into_iter().enumerate().map(|(at, script)| (id(at), script)).collect();
-        Self {
+        Ok(Self {
             outside: Outside::new(chance.clone(), machine.witness.clone()),
+            // Memory does not outlive its machine.
+            restarts: store == StoreKind::Sqlite && setting.permille(500),
             plan,
             machine,
             scripts: Arc::new(scripts),
             accepted: Accepted::default(),
-        }
+        })
     }
 
     /// A program with the simulated tools and model.
-    fn program(&self, faults: Faults, kill: Option<Kill>) -> Program {
+    fn program(&self, faults: Faults, kill: Option<Kill>) -> Result<Program> {
         let model = SimModel {
             scripts: self.scripts.clone(),
             witness: self.machine.witness.clone(),
@@ -70,8 +85,8 @@ impl World {
     }
 
     /// A program of people: it does not die.
-    fn client(&self, faults: Faults) -> Runtime {
-        self.program(Faults { kill: 0, freeze: 0, ..faults }, None).runtime
+    fn client(&self, faults: Faults) -> Result<Runtime> {
+        Ok(self.program(Faults { kill: 0, freeze: 0, ..faults }, None)?.runtime)
     }
 
     /// The words to a run that were accepted.
@@ -85,20 +100,24 @@ impl World {
         let runs = self.start_runs(faults).await?;
         if faults != Faults::NONE {
             self.phase(&runs, faults, 1 + self.machine.chance.below(3), CHAOS).await?;
+            if self.restarts {
+                self.machine.witness.tell(|| "the machine starts again".to_owned());
+                self.machine.restart()?;
+            }
         }
         if self.phase(&runs, Faults::NONE, 1, CALM).await? {
             return Ok(runs);
         }
         let mut stuck = Vec::new();
         for run in &runs {
-            let state = self.machine.store.load(run).await?.checkpoint()?;
+            let state = self.machine.store().store().load(run).await?.checkpoint()?;
             stuck.push(format!("{} {:?} {:?}", run.run, standing(&state), state.pending));
         }
         Err(fault(&format!("not every run came to its end: {}", stuck.join("; "))))
     }
 
     async fn start_runs(&self, faults: Faults) -> Result<Vec<RunKey>> {
-        let runtime = self.client(faults);
+        let runtime = self.client(faults)?;
         let mut runs = Vec::new();
         for (run, script) in self.scripts.iter() {
             let limits = Limits { snapshot_every: 4, ..Limits::default() };
@@ -119,10 +138,13 @@ impl World {
         Ok(runs)
     }
 
-    /// One worker's place: whenever its process has died, another one begins. It never ends.
-    async fn worker(&self, faults: Faults, mut kills: std::vec::IntoIter<Kill>) {
+    /// One worker's place: whenever its process has died, another one begins. It ends when none can be started.
+    async fn worker(&self, faults: Faults, mut kills: std::vec::IntoIter<Kill>) -> Error {
         loop {
-            let program = self.program(faults, kills.next());
+            let program = match self.program(faults, kills.next()) {
+                Ok(program) => program,
+                Err(error) => return error,
+            };
             let shutdown = Shutdown::default();
             let leaves_at = Instant::now() + Duration::from_secs(5) + self.machine.chance.ms_below(60_000);
             // Sometimes one is told to stop, and hands over.
@@ -143,8 +165,8 @@ impl World {
 
     async fn phase(&self, runs: &[RunKey], faults: Faults, workers: usize, length: Duration) -> Result<bool> {
         let person = Person {
-            runtime: self.client(faults),
-            store: Arc::new(self.machine.store.clone()),
+            runtime: self.client(faults)?,
+            store: self.machine.store(),
             outside: self.outside.clone(),
             witness: self.machine.witness.clone(),
             chance: self.machine.chance.clone(),
@@ -165,15 +187,22 @@ impl World {
                 self.machine.workers().iter().for_each(Program::kill);
                 are_over
             }
-            _ = places.next() => Err(fault("a worker's place was given up")),
+            given_up = places.next() => Err(given_up.unwrap_or_else(|| fault("there was no worker"))),
         }
     }
 }
 
 /// Plays one plan to its end.
 pub(super) async fn play(plan: Plan) -> Outcome {
-    let world = World::new(plan);
-    let mut outcome = Outcome { seed: world.plan.seed, ..Outcome::default() };
+    let mut outcome = Outcome { seed: plan.seed, ..Outcome::default() };
+    let world = match World::new(plan) {
+        Ok(world) => world,
+        Err(error) => {
+            outcome.faults.push(format!("there is no world: {error}"));
+            return outcome;
+        }
+    };
+    outcome.store = world.machine.kind();
     match world.play().await {
         Ok(runs) => check(&world, &runs, &mut outcome).await,
         Err(error) => outcome.faults.push(format!("the simulation broke: {error}")),

@@ -5,6 +5,7 @@
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lodestep_core::context::Blobs;
@@ -18,6 +19,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::chance::Chance;
+use super::disk::Opened;
 use super::faults::Faults;
 use super::hints::Hints;
 use super::process::Process;
@@ -28,7 +30,7 @@ const FULL_MS: u64 = 8_000;
 
 /// One process's way to the store.
 pub(super) struct SimStore {
-    inner: MemoryStore,
+    inner: Opened,
     hints: Arc<Hints>,
     process: Arc<Process>,
     witness: Arc<Witness>,
@@ -36,6 +38,7 @@ pub(super) struct SimStore {
     faults: Faults,
     full_until: Arc<Mutex<Option<Instant>>>,
     workers: Mutex<Vec<WorkerId>>,
+    is_buried: AtomicBool,
 }
 
 /// What a call does when it arrives.
@@ -49,7 +52,7 @@ enum Call {
 
 impl SimStore {
     pub(super) fn new(
-        inner: MemoryStore,
+        inner: Opened,
         hints: Arc<Hints>,
         process: Arc<Process>,
         witness: Arc<Witness>,
@@ -57,13 +60,27 @@ impl SimStore {
         faults: Faults,
         full_until: Arc<Mutex<Option<Instant>>>,
     ) -> Self {
-        Self { inner, hints, process, witness, chance, faults, full_until, workers: Mutex::default() }
+        Self {
+            inner,
+            hints,
+            process,
+            witness,
+            chance,
+            faults,
+            full_until,
+            workers: Mutex::default(),
+            is_buried: AtomicBool::new(false),
+        }
+    }
+
+    fn store(&self) -> &dyn Store {
+        self.inner.store()
     }
 
     /// The process is dead: so are its workers.
     pub(super) fn bury(&self) {
-        for worker in self.workers.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            self.inner.kill(&worker);
+        if !self.is_buried.swap(true, Ordering::Relaxed) {
+            self.inner.die(&self.workers.lock().unwrap_or_else(PoisonError::into_inner));
         }
     }
 
@@ -120,7 +137,7 @@ fn unavailable(why: &str) -> Error {
 
 impl Store for SimStore {
     fn now(&self) -> Timestamp {
-        self.inner.now()
+        self.store().now()
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
@@ -129,7 +146,7 @@ impl Store for SimStore {
 
     fn enlist(&self) -> StoreFuture<'_, WorkerId> {
         let enlisted = async move {
-            let worker = self.inner.enlist().await?;
+            let worker = self.store().enlist().await?;
             self.workers.lock().unwrap_or_else(PoisonError::into_inner).push(worker.clone());
             Ok(worker)
         };
@@ -137,31 +154,31 @@ impl Store for SimStore {
     }
 
     fn renew<'a>(&'a self, worker: &'a WorkerId) -> StoreFuture<'a, u64> {
-        self.call(Call::MayBeLost, self.inner.renew(worker))
+        self.call(Call::MayBeLost, self.store().renew(worker))
     }
 
     fn retire<'a>(&'a self, worker: &'a WorkerId) -> StoreFuture<'a, ()> {
-        self.call(Call::Writes, self.inner.retire(worker))
+        self.call(Call::Writes, self.store().retire(worker))
     }
 
     fn is_alive(&self, worker: &WorkerId) -> bool {
-        self.inner.is_alive(worker)
+        self.store().is_alive(worker)
     }
 
     fn tools_lock(&self, worker: &WorkerId) -> Option<PathBuf> {
-        self.inner.tools_lock(worker)
+        self.store().tools_lock(worker)
     }
 
     fn own_paths(&self) -> Vec<PathBuf> {
-        self.inner.own_paths()
+        self.store().own_paths()
     }
 
     fn start(&self, start: StartRun) -> StoreFuture<'_, Started> {
         let transition = start.transition.clone();
         let started = async move {
-            let started = self.inner.start(start).await?;
+            let started = self.store().start(start).await?;
             if let Started::New(run) = &started {
-                self.witness.committed(&run.key, &transition);
+                self.witness.committed(&run.key, None, &transition);
             }
             Ok(started)
         };
@@ -169,12 +186,12 @@ impl Store for SimStore {
     }
 
     fn adopt(&self, adopt: Adopt) -> StoreFuture<'_, RunRef> {
-        self.call(Call::Writes, self.inner.adopt(adopt))
+        self.call(Call::Writes, self.store().adopt(adopt))
     }
 
     fn claim<'a>(&'a self, worker: &'a WorkerId, want: Want) -> StoreFuture<'a, Vec<Claim>> {
         let claimed = async move {
-            let claims = self.inner.claim(worker, want).await?;
+            let claims = self.store().claim(worker, want).await?;
             claims.iter().for_each(|claim| self.witness.claimed(&claim.run.key, claim.epoch));
             Ok(claims)
         };
@@ -188,11 +205,11 @@ impl Store for SimStore {
                 return vec![Err(error); count];
             }
             let transitions: Vec<_> =
-                batch.iter().map(|commit| (commit.run.key.clone(), commit.transition.clone())).collect();
-            let results = self.inner.commit(batch).await;
-            for ((run, transition), result) in transitions.iter().zip(&results) {
+                batch.iter().map(|commit| (commit.run.key.clone(), commit.epoch, commit.transition.clone())).collect();
+            let results = self.store().commit(batch).await;
+            for ((run, epoch, transition), result) in transitions.iter().zip(&results) {
                 if result.is_ok() {
-                    self.witness.committed(run, transition);
+                    self.witness.committed(run, Some(*epoch), transition);
                 }
             }
             match self.depart(Call::MayBeLost).await {
@@ -203,87 +220,87 @@ impl Store for SimStore {
     }
 
     fn release<'a>(&'a self, claim: &'a Claim, due: Option<Timestamp>, crashed: bool) -> StoreFuture<'a, ()> {
-        self.call(Call::Writes, self.inner.release(claim, due, crashed))
+        self.call(Call::Writes, self.store().release(claim, due, crashed))
     }
 
     fn hold<'a>(&'a self, claim: &'a Claim, why: &'a str) -> StoreFuture<'a, ()> {
-        self.call(Call::Writes, self.inner.hold(claim, why))
+        self.call(Call::Writes, self.store().hold(claim, why))
     }
 
     fn hold_dispatch<'a>(&'a self, target: &'a Target, by: &'a str, reason: &'a str) -> StoreFuture<'a, Holding> {
-        self.call(Call::Writes, self.inner.hold_dispatch(target, by, reason))
+        self.call(Call::Writes, self.store().hold_dispatch(target, by, reason))
     }
 
     fn release_dispatch<'a>(&'a self, target: &'a Target, by: &'a str) -> StoreFuture<'a, Option<DispatchHold>> {
-        self.call(Call::Writes, self.inner.release_dispatch(target, by))
+        self.call(Call::Writes, self.store().release_dispatch(target, by))
     }
 
     fn dispatch_holds(&self) -> StoreFuture<'_, DispatchHolds> {
-        self.call(Call::Reads, self.inner.dispatch_holds())
+        self.call(Call::Reads, self.store().dispatch_holds())
     }
 
     fn holds_version(&self) -> u64 {
-        self.inner.holds_version()
+        self.store().holds_version()
     }
 
     fn park<'a>(&'a self, claim: &'a Claim, standing: &'a Standing, holds: &'a [u64]) -> StoreFuture<'a, ()> {
-        self.call(Call::Writes, self.inner.park(claim, standing, holds))
+        self.call(Call::Writes, self.store().park(claim, standing, holds))
     }
 
     fn load<'a>(&'a self, run: &'a RunKey) -> StoreFuture<'a, Loaded> {
-        self.call(Call::Reads, self.inner.load(run))
+        self.call(Call::Reads, self.store().load(run))
     }
 
     fn unread<'a>(&'a self, run: &'a RunRef, after: u64) -> StoreFuture<'a, Vec<(u64, Message)>> {
-        self.call(Call::Reads, self.inner.unread(run, after))
+        self.call(Call::Reads, self.store().unread(run, after))
     }
 
     fn send<'a>(&'a self, run: &'a RunKey, id: &'a str, message: &'a Message) -> StoreFuture<'a, Verdict> {
-        self.call(Call::MayBeLost, self.inner.send(run, id, message))
+        self.call(Call::MayBeLost, self.store().send(run, id, message))
     }
 
     fn put_value(&self, bytes: Vec<u8>) -> StoreFuture<'_, ValueRef> {
-        self.call(Call::MayBeLost, self.inner.put_value(bytes))
+        self.call(Call::MayBeLost, self.store().put_value(bytes))
     }
 
     fn values<'a>(&'a self, run: &'a RunRef, wanted: &'a [Stored]) -> StoreFuture<'a, Blobs> {
-        self.call(Call::Reads, self.inner.values(run, wanted))
+        self.call(Call::Reads, self.store().values(run, wanted))
     }
 
     fn list<'a>(&'a self, namespace: &'a str, filter: &'a Filter) -> StoreFuture<'a, Vec<RunRow>> {
-        self.call(Call::Reads, self.inner.list(namespace, filter))
+        self.call(Call::Reads, self.store().list(namespace, filter))
     }
 
     fn count<'a>(&'a self, namespace: &'a str, filter: &'a Filter, most: usize) -> StoreFuture<'a, usize> {
-        self.call(Call::Reads, self.inner.count(namespace, filter, most))
+        self.call(Call::Reads, self.store().count(namespace, filter, most))
     }
 
     fn find<'a>(&'a self, namespace: &'a str, id_end: &'a str, limit: usize) -> StoreFuture<'a, Vec<RunRow>> {
-        self.call(Call::Reads, self.inner.find(namespace, id_end, limit))
+        self.call(Call::Reads, self.store().find(namespace, id_end, limit))
     }
 
     fn open_requests<'a>(&'a self, namespace: &'a str, limit: usize) -> StoreFuture<'a, Vec<RequestRow>> {
-        self.call(Call::Reads, self.inner.open_requests(namespace, limit))
+        self.call(Call::Reads, self.store().open_requests(namespace, limit))
     }
 
     fn find_requests<'a>(&'a self, namespace: &'a str, name_start: &'a str) -> StoreFuture<'a, Vec<RequestRow>> {
-        self.call(Call::Reads, self.inner.find_requests(namespace, name_start))
+        self.call(Call::Reads, self.store().find_requests(namespace, name_start))
     }
 
     fn journal<'a>(&'a self, run: &'a RunRef, from: u64, limit: usize) -> StoreFuture<'a, Vec<JournalRow>> {
-        self.call(Call::Reads, self.inner.journal(run, from, limit))
+        self.call(Call::Reads, self.store().journal(run, from, limit))
     }
 
     fn snapshots<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Vec<(u64, Vec<u8>)>> {
-        self.call(Call::Reads, self.inner.snapshots(run))
+        self.call(Call::Reads, self.store().snapshots(run))
     }
 
     fn effects<'a>(&'a self, run: &'a RunRef, same: Option<&'a Digest>) -> StoreFuture<'a, Vec<EffectRow>> {
-        self.call(Call::Reads, self.inner.effects(run, same))
+        self.call(Call::Reads, self.store().effects(run, same))
     }
 
     fn dedupe_keys<'a>(&'a self, namespace: &'a str, keys: &'a [String]) -> StoreFuture<'a, Vec<KeyHolder>> {
-        self.call(Call::Reads, self.inner.dedupe_keys(namespace, keys))
+        self.call(Call::Reads, self.store().dedupe_keys(namespace, keys))
     }
 
     fn kin_effects<'a>(
@@ -292,42 +309,42 @@ impl Store for SimStore {
         root: &'a RunId,
         same: &'a Digest,
     ) -> StoreFuture<'a, Vec<(RunRef, EffectRow)>> {
-        self.call(Call::Reads, self.inner.kin_effects(run, root, same))
+        self.call(Call::Reads, self.store().kin_effects(run, root, same))
     }
 
     fn kin<'a>(&'a self, run: &'a RunRef, root: &'a RunId) -> StoreFuture<'a, Vec<RunRow>> {
-        self.call(Call::Reads, self.inner.kin(run, root))
+        self.call(Call::Reads, self.store().kin(run, root))
     }
 
     fn artifacts<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Vec<ArtifactRow>> {
-        self.call(Call::Reads, self.inner.artifacts(run))
+        self.call(Call::Reads, self.store().artifacts(run))
     }
 
     fn beside<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Beside> {
-        self.call(Call::Reads, self.inner.beside(run))
+        self.call(Call::Reads, self.store().beside(run))
     }
 
     fn audit(&self) -> StoreFuture<'_, Audit> {
-        self.call(Call::Reads, self.inner.audit())
+        self.call(Call::Reads, self.store().audit())
     }
 
     fn integrity(&self) -> StoreFuture<'_, Vec<String>> {
-        self.call(Call::Reads, self.inner.integrity())
+        self.call(Call::Reads, self.store().integrity())
     }
 
     fn forget_transcripts<'a>(&'a self, run: &'a RunRef, mode: Mode) -> StoreFuture<'a, Amount> {
-        self.call(Call::Writes, self.inner.forget_transcripts(run, mode))
+        self.call(Call::Writes, self.store().forget_transcripts(run, mode))
     }
 
     fn sweep(&self, mode: Mode) -> StoreFuture<'_, Sweep> {
-        self.call(Call::Writes, self.inner.sweep(mode))
+        self.call(Call::Writes, self.store().sweep(mode))
     }
 
     fn remove<'a>(&'a self, runs: &'a [RunRef], mode: Mode) -> StoreFuture<'a, Removal> {
-        self.call(Call::Writes, self.inner.remove(runs, mode))
+        self.call(Call::Writes, self.store().remove(runs, mode))
     }
 
     fn compact(&self) -> StoreFuture<'_, u64> {
-        self.call(Call::Writes, self.inner.compact())
+        self.call(Call::Writes, self.store().compact())
     }
 }

@@ -55,11 +55,16 @@ impl Witness {
         std::mem::take(&mut self.lock().story)
     }
 
-    /// A transition took effect.
-    pub(super) fn committed(&self, run: &RunKey, transition: &Transition) {
+    /// A transition took effect: a start's, or one that was committed under this epoch.
+    pub(super) fn committed(&self, run: &RunKey, epoch: Option<u64>, transition: &Transition) {
         let checkpoint = &transition.checkpoint;
         self.tell(|| format!("{} {} {:?}", run.run, checkpoint.seq, transition.events));
         let mut seen = self.lock();
+        let of_run = seen.runs.get(run.run.as_str()).map_or(0, |run| run.epoch);
+        if let Some(epoch) = epoch.filter(|epoch| *epoch != of_run) {
+            let seq = checkpoint.seq;
+            seen.faults.push(format!("run {}: epoch {epoch} committed {seq}, and the run's is {of_run}", run.run));
+        }
         let run = seen.runs.entry(run.run.to_string()).or_default();
         run.settled.extend(checkpoint.recent.iter().map(|settled| (settled.ordinal, settled.how)));
         let late = checkpoint.recent.iter().filter(|settled| settled.by == Some(SettledBy::LateReport));

@@ -37,6 +37,8 @@ pub(super) fn log_bytes(database: &Path) -> u64 {
 pub(super) struct Log {
     /// How long it was after the last commit of this connection; SQLite tells.
     pages: Arc<AtomicI32>,
+    /// No commit before a checkpoint beyond it, where nobody reads an old state.
+    most_pages: i32,
     /// From which length on nothing is written before a checkpoint. Rises while somebody reads an old state, so
     /// that not every commit tries in vain.
     cap: AtomicI32,
@@ -51,9 +53,17 @@ pub(super) struct Log {
 
 impl Default for Log {
     fn default() -> Self {
+        Self::of_most(MOST_PAGES)
+    }
+}
+
+impl Log {
+    /// A log that is restarted when it is longer than this, in pages.
+    pub(super) fn of_most(most_pages: i32) -> Self {
         Self {
             pages: Arc::default(),
-            cap: AtomicI32::new(MOST_PAGES),
+            most_pages,
+            cap: AtomicI32::new(most_pages),
             commits: AtomicU64::new(0),
             told: AtomicBool::new(false),
             is_closed: Mutex::new(false),
@@ -61,9 +71,7 @@ impl Default for Log {
             checkpointing: Mutex::new(()),
         }
     }
-}
 
-impl Log {
     /// Where the connection's hook writes the length.
     pub(super) fn pages(&self) -> Arc<AtomicI32> {
         Arc::clone(&self.pages)
@@ -91,10 +99,10 @@ impl Log {
     /// state.
     pub(super) fn restart(&self, db: &Connection) {
         if self.checkpoint(db, CheckpointMode::RESTART) {
-            self.cap.store(MOST_PAGES, Ordering::Relaxed);
+            self.cap.store(self.most_pages, Ordering::Relaxed);
         } else {
             let pages = self.pages.load(Ordering::Relaxed);
-            self.cap.store(pages.saturating_add(MOST_PAGES / 4), Ordering::Relaxed);
+            self.cap.store(pages.saturating_add(self.most_pages / 4), Ordering::Relaxed);
         }
     }
 

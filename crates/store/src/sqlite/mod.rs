@@ -15,6 +15,7 @@
 //! - `hold`: what operators stopped.
 //! - `collect`, `sweep`, `leftover`, `remove`, `compact`: what nothing needs any more.
 //! - `watch`: hints from other processes.
+//! - `simulated`: a store whose process is simulated.
 //! - `row`, `pack`, `failure`: columns, packed columns, errors.
 
 mod adopt;
@@ -47,6 +48,7 @@ mod readers;
 mod remove;
 mod row;
 mod settings;
+mod simulated;
 mod snapshot;
 mod start;
 mod sweep;
@@ -111,7 +113,8 @@ pub struct SqliteStore {
     // Dropped in this order: each ends its thread, and the connection that is closed last empties the log.
     /// None in a store that is only read.
     witness: Option<Witness>,
-    watch: Watch,
+    /// None in a simulation: its hints come by another way.
+    watch: Option<Watch>,
     _cleaner: Option<Cleaner>,
     writer: Writer,
     /// Held by one that only reads a file at rest: nobody else opens the store meanwhile.
@@ -137,7 +140,7 @@ impl SqliteStore {
             readers: Readers::open(&path, settings::reader)?,
             witness: Some(Witness::at(place.witness())),
             values: ValueFiles::new(place.values()),
-            watch: Watch::new(path.clone(), changes.clone(), Arc::clone(&clock), Arc::clone(&workers)),
+            watch: Some(Watch::new(path.clone(), changes.clone(), Arc::clone(&clock), Arc::clone(&workers))),
             _cleaner: Some(Cleaner::start(&path, Arc::clone(&log))?),
             writer: Writer::start(db, path.clone(), patience, log)?,
             path,
@@ -196,7 +199,7 @@ impl SqliteStore {
             readers: Readers::open(&path, opened.reader)?,
             witness: None,
             values: ValueFiles::new(place.values()),
-            watch: Watch::new(path.clone(), changes.clone(), Arc::clone(&clock), Arc::clone(&workers)),
+            watch: Some(Watch::new(path.clone(), changes.clone(), Arc::clone(&clock), Arc::clone(&workers))),
             _cleaner: None,
             writer: Writer::start(opened.db, path.clone(), Patience::default(), log)?,
             path,
@@ -346,7 +349,7 @@ impl Store for SqliteStore {
 
     fn changes(&self) -> tokio::sync::watch::Receiver<u64> {
         let receiver = self.changes.subscribe();
-        self.watch.wake();
+        self.watch.iter().for_each(Watch::wake);
         receiver
     }
 
@@ -438,6 +441,9 @@ impl Store for SqliteStore {
     }
 
     fn holds_version(&self) -> u64 {
+        if self.watch.is_none() {
+            self.look_at_holds();
+        }
         self.changes.holds_version()
     }
 

@@ -39,6 +39,12 @@ impl Readers {
         })
     }
 
+    /// Replaces every connection by one that `open` makes; returns those before.
+    pub(super) fn replace(&self, open: impl Fn() -> rusqlite::Result<Connection>) -> rusqlite::Result<Vec<Connection>> {
+        let each = self.connections.iter().map(|held| held.lock().unwrap_or_else(PoisonError::into_inner));
+        each.map(|mut held| Ok(std::mem::replace(&mut *held, open()?))).collect()
+    }
+
     fn free(&self) -> MutexGuard<'_, Connection> {
         for connection in &self.connections {
             match connection.try_lock() {

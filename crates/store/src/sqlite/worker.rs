@@ -97,6 +97,11 @@ impl Workers {
         self.own().remove(&worker.0);
     }
 
+    /// Lets go of every lock.
+    pub(super) fn let_go_of_all(&self) {
+        self.own().clear();
+    }
+
     /// Removes a dead or retired worker's files; the tools' file only once nobody holds it.
     pub(super) fn remove_files(&self, id: &str) {
         self.own().remove(id);

@@ -92,23 +92,24 @@ impl<T: Send, F: FnMut(&Connection) -> Done<T> + Send> Queued for Act<T, F> {
 impl Writer {
     /// Takes the connection and starts the thread.
     pub(super) fn start(db: Connection, path: PathBuf, patience: Patience, log: Arc<Log>) -> Result<Self> {
-        let shared = Arc::new(Shared {
-            db: Mutex::new(db),
-            path,
-            patience,
-            log,
-            queue: Mutex::default(),
-            queued: AtomicUsize::new(0),
-            arrived: Condvar::new(),
-            polite: AtomicUsize::new(0),
-            last: AtomicI64::new(0),
-        });
+        let shared = Arc::new(Shared::new(db, path, patience, log));
         let served = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("lodestep-writer".to_owned())
             .spawn(move || served.serve())
             .map_err(|error| unavailable(format!("no thread can be started: {error}"), "end other programs"))?;
         Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// Takes the connection and starts no thread: every act is done where it is called, also when others wait. For
+    /// callers on one thread.
+    pub(super) fn without_thread(db: Connection, path: PathBuf, patience: Patience, log: Arc<Log>) -> Self {
+        Self { shared: Arc::new(Shared::new(db, path, patience, log)), thread: None }
+    }
+
+    /// Replaces the connection; returns the one before.
+    pub(super) fn replace(&self, db: Connection) -> Connection {
+        std::mem::replace(&mut lock(&self.shared.db), db)
     }
 
     /// Runs one act in a transaction; after Ok it is durable.
@@ -131,6 +132,10 @@ impl Writer {
     {
         let shared = &self.shared;
         let mut acts: Vec<Act<T, F>> = acts.into_iter().map(|act| Act { act, outcome: None, reply: None }).collect();
+        if self.thread.is_none() {
+            shared.wait_here(&mut acts);
+            return acts.into_iter().map(|act| act.outcome.unwrap_or_else(|| Err(ended()))).collect();
+        }
         let is_same = shared.last.swap(run, Ordering::Relaxed) == run && run != 0;
         let is_alone = is_same || (shared.is_free() && shared.is_alone_after_others().await);
         if is_alone && shared.try_here(&mut acts) {
@@ -157,6 +162,20 @@ impl Drop for Writer {
 }
 
 impl Shared {
+    fn new(db: Connection, path: PathBuf, patience: Patience, log: Arc<Log>) -> Self {
+        Self {
+            db: Mutex::new(db),
+            path,
+            patience,
+            log,
+            queue: Mutex::default(),
+            queued: AtomicUsize::new(0),
+            arrived: Condvar::new(),
+            polite: AtomicUsize::new(0),
+            last: AtomicI64::new(0),
+        }
+    }
+
     /// Is nobody writing, and nobody waiting to?
     fn is_free(&self) -> bool {
         self.queued.load(Ordering::Acquire) == 0
@@ -190,6 +209,18 @@ impl Shared {
             self.arrived.notify_one();
         }
         !matches!(done, Err(Locked))
+    }
+
+    /// Runs the acts on this thread, however long another process keeps it waiting, and sees to the log.
+    fn wait_here<T: Send, F: FnMut(&Connection) -> Done<T> + Send>(&self, acts: &mut [Act<T, F>]) {
+        let db = lock(&self.db);
+        self.patience.set(Patience::LONG);
+        let mut works: Vec<&mut dyn Work> = acts.iter_mut().map(|act| act as &mut dyn Work).collect();
+        if let Err(locked) = transact(&db, &mut works, &self.path) {
+            works.iter_mut().for_each(|work| work.fail(locked.explain(&self.path)));
+        }
+        self.log.note_commit();
+        self.restart_overdue(&db);
     }
 
     fn enqueue<T, F>(&self, acts: Vec<Act<T, F>>) -> Vec<oneshot::Receiver<Answer<T, F>>>
