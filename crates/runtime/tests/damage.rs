@@ -173,6 +173,40 @@ async fn an_undecodable_transition_holds_its_run_at_once_until_it_is_mended() {
     assert_eq!(kept.row(&runtime).await.hold, None);
 }
 
+/// What no statement of a sound store could find.
+const CONTRADICTIONS: &[&str] = &[
+    "UPDATE run SET id_from_end = 'x' || id_from_end",
+    "INSERT INTO hold (target, said_by, reason, since) VALUES ('nothing', 'ada', '', 1)",
+    "ALTER TABLE head RENAME COLUMN inbox_read TO other",
+    "ALTER TABLE worker RENAME COLUMN pid TO other",
+    "DROP TABLE hold",
+];
+
+#[tokio::test]
+async fn tables_that_contradict_each_other_stop_a_worker_or_a_run_and_let_none_spin() {
+    for alter in CONTRADICTIONS {
+        let kept = Kept::with_an_open_request().await;
+        let request = kept.request().await;
+        let verdict = kept.open().0.send(&kept.run, "ada", Word::Approve { request }).await;
+        assert_eq!(verdict.expect("sent"), Verdict::Accepted);
+        kept.alter(alter);
+        let (runtime, ledger) = kept.open();
+        let (silent, never) = (Arc::new(lodestep::observe::Silent), Default::default());
+        let working = runtime.work_until_idle(silent, &never);
+        let worked = tokio::time::timeout(std::time::Duration::from_secs(10), working).await;
+        let Ok(worked) = worked else { panic!("{alter}: it never comes to rest") };
+        assert_eq!(ledger.counts(), [].into(), "{alter}: it was paid");
+        match worked {
+            Err(error) => assert_eq!(error.code(), "store.corrupt", "{alter}"),
+            Ok(()) => {
+                let held = rusqlite::Connection::open(kept.database()).expect("opened");
+                let undecodable = held.query_row("SELECT undecodable FROM head", [], |row| row.get::<_, bool>(0));
+                assert_eq!(undecodable, Ok(true), "{alter}");
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_message_that_was_altered_is_not_acted_on() {
     let kept = Kept::with_an_open_request().await;

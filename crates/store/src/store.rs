@@ -418,8 +418,8 @@ pub trait Store: Send + Sync {
     /// inline bound that is not stored (any more): see [`Self::put_value`]. Nothing of that one is stored.
     fn commit(&self, batch: Vec<Commit>) -> Pin<Box<dyn Future<Output = Vec<Result<Committed>>> + Send + '_>>;
 
-    /// Gives a claim back without a transition; the run is due at `due`, or at once when something is unread.
-    /// `crashed` keeps the claim in the crash count.
+    /// Gives a claim back without a transition; the run is due at `due`, or at once when something is unread. `crashed` keeps
+    /// the claim in the crash count, and the run from being due before `due`, whatever is unread.
     ///
     /// # Errors
     ///

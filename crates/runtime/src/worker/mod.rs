@@ -275,7 +275,8 @@ async fn advance(
         }
         // Another build can go on with it.
         Ok(Err(error)) if error.code() == "store.newer_format" => (Some(store.now().plus_ms(60_000)), false),
-        Ok(Err(error)) if matches!(error.code(), "store.corrupt" | "store.undecodable") => {
+        // What was claimed and isn't found has a row that is not what it was; given back, it would be claimed for ever.
+        Ok(Err(error)) if matches!(error.code(), "store.corrupt" | "store.undecodable" | "run.not_found") => {
             crate::note!("run {}: {error}", back.run.key.run);
             match store.hold(&back, &format!("undecodable: {}", error.what())).await {
                 Err(error) if will_pass(&error) => (Some(store.now().plus_ms(64_000)), true),

@@ -114,6 +114,11 @@ impl Kept {
         self.folder.path().join("store.db")
     }
 
+    /// The database's file.
+    pub fn database(&self) -> PathBuf {
+        self.path()
+    }
+
     /// The file that knows how far the store has come.
     pub fn witness(&self) -> PathBuf {
         self.folder.path().join("store.db-files/witness")

@@ -128,6 +128,13 @@ pub(super) async fn a_released_run_with_something_unread_is_due_at_once(subject:
         }
         Held::take(&store, id, held.worker).await?;
     }
+    // Where its worker failed it rests: the same word would let it fail again at once.
+    let mut held = Held::begin(&store, "crashed").await?;
+    let name = held.ask(How::default()).await?;
+    ensure_equal!(store.send(&held.key(), "yes", &approve(name)).await?, Verdict::Accepted);
+    let due = store.now().plus_ms(1_000);
+    store.release(&held.claim, Some(due), true).await?;
+    ensure_equal!(store.load(&held.key()).await?.row.due, Some(due));
     Ok(())
 }
 

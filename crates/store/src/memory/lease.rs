@@ -99,6 +99,9 @@ impl State {
             run.row.crashes = run.row.crashes.saturating_sub(1);
         }
         run.let_go(due, now);
+        if crashed {
+            run.row.due = due;
+        }
         Ok(())
     }
 

@@ -69,8 +69,17 @@ pub(super) fn explain(error: &rusqlite::Error, path: &Path) -> Error {
         ErrorCode::CannotOpen => {
             unavailable(format!("{shown} can't be opened: {error}"), "check that its folder exists and may be written")
         }
+        // Every statement fits the tables that were made, and looks before it inserts. They are not what they were, and
+        // trying again changes nothing.
+        ErrorCode::ConstraintViolation => corrupt(path, &error.to_string()),
+        ErrorCode::Unknown if is_of_other_tables(&error.to_string()) => corrupt(path, &error.to_string()),
         _ => unavailable(format!("{shown} can't be used: {error}"), "check its disk, then try again"),
     }
+}
+
+/// Does a statement name a table or a column that is not there?
+fn is_of_other_tables(message: &str) -> bool {
+    ["no such table", "no such column", "has no column named"].iter().any(|words| message.contains(words))
 }
 
 /// Nothing of the call is stored; the same call may be made again.

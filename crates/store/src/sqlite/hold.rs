@@ -4,6 +4,7 @@
 use lodestep_core::Timestamp;
 use lodestep_core::hold::{DispatchHold, Target};
 use lodestep_core::rules::standing::Standing;
+use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::failure::Done;
@@ -31,11 +32,16 @@ pub(super) fn all(db: &Connection) -> Done<DispatchHolds> {
 fn hold(row: &Row<'_>) -> Done<DispatchHold> {
     Ok(DispatchHold {
         number: unsigned(row, 0)?,
-        target: Target::parse(&row.get::<_, String>(1)?)?,
+        target: target(row.get(1)?)?,
         by: row.get(2)?,
         reason: row.get(3)?,
         since: time(row, 4)?,
     })
+}
+
+fn target(text: String) -> Done<Target> {
+    // Only what can be parsed was ever written.
+    Ok(Target::parse(&text).map_err(|error| rusqlite::Error::FromSqlConversionFailure(1, Type::Text, error.into()))?)
 }
 
 fn open(db: &Connection, target: &Target) -> Done<Option<DispatchHold>> {

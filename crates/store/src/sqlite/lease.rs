@@ -144,9 +144,9 @@ pub(super) fn release(
 ) -> Done<()> {
     let changed = db
         .prepare_cached(
-            "UPDATE head SET holder = NULL, due_at = CASE WHEN inbox > inbox_read THEN ? ELSE ? END,
-                 crashes = CASE WHEN ? THEN crashes ELSE max(crashes - 1, 0) END
-             WHERE run = ? AND epoch = ? AND holder IS NOT NULL",
+            "UPDATE head SET holder = NULL, due_at = CASE WHEN inbox > inbox_read AND NOT ?3 THEN ?1 ELSE ?2 END,
+                 crashes = CASE WHEN ?3 THEN crashes ELSE max(crashes - 1, 0) END
+             WHERE run = ?4 AND epoch = ?5 AND holder IS NOT NULL",
         )?
         .execute(params![
             now.as_micros(),
