@@ -1,14 +1,18 @@
-//! Fault points: named places at which a process can be told to abort, in the shipped binary.
+//! Fault points: named places at which a process can be told to abort, or to stand still, in the shipped binary.
 //!
 //! The environment variable [`CRASH_AT`] arms one: `TOOL:POINT` (the first time), `TOOL:POINT:K` (the k-th) or
-//! `#N` (the n-th point of all). [`TRACE`] names a file that gets a line for each point that is passed. Both are read once.
+//! `#N` (the n-th point of all). [`STOP_AT`] does the same for a process that is to be suspended there. [`TRACE`] names a file that gets a line for each point that is passed. They are read once.
 
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 /// The variable that arms a point.
 pub const CRASH_AT: &str = "LODESTEP_CRASH_AT";
+
+/// The variable that arms a point at which the process stops as by SIGSTOP, until somebody lets it go on by SIGCONT.
+pub const STOP_AT: &str = "LODESTEP_STOP_AT";
 
 /// The variable that names the trace file.
 pub const TRACE: &str = "LODESTEP_FAULT_TRACE";
@@ -55,12 +59,21 @@ pub(crate) enum Armed {
     Named { tool: String, point: Point, nth: u64 },
 }
 
-struct Faults {
-    armed: Option<Armed>,
-    passed: AtomicU64,
+/// A point, and how often it was passed.
+struct Trap {
+    armed: Armed,
     matched: AtomicU64,
+}
+
+struct Faults {
+    crash: Option<Trap>,
+    stop: Option<Trap>,
+    passed: AtomicU64,
     trace: Option<std::fs::File>,
 }
+
+/// In this time a signal has reached its process.
+const STOPS_WITHIN: Duration = Duration::from_millis(100);
 
 static FAULTS: OnceLock<Option<Faults>> = OnceLock::new();
 
@@ -75,15 +88,38 @@ pub fn reach(tool: &str, point: Point) {
         // The trace is evidence for a test harness; a full disk must not change what is tested.
         let _ = writeln!(file, "{nth} {tool}:{}", point.as_str());
     }
-    let hit = match &faults.armed {
-        Some(Armed::Nth(wanted)) => nth == *wanted,
-        Some(Armed::Named { tool: wanted, point: at, nth }) if wanted == tool && *at == point => {
-            faults.matched.fetch_add(1, Ordering::SeqCst) + 1 == *nth
-        }
-        _ => false,
-    };
-    if hit {
+    let is_hit = |trap: &Option<Trap>| trap.as_ref().is_some_and(|trap| trap.is_hit(nth, tool, point));
+    if is_hit(&faults.stop) {
+        stand_still();
+    }
+    if is_hit(&faults.crash) {
         abort(&format!("{tool}:{}", point.as_str()));
+    }
+}
+
+impl Trap {
+    fn of(variable: &str) -> Option<Self> {
+        let armed = std::env::var(variable).ok().and_then(|text| parse(&text).ok())?;
+        Some(Self { armed, matched: AtomicU64::new(0) })
+    }
+
+    fn is_hit(&self, nth_of_all: u64, tool: &str, point: Point) -> bool {
+        match &self.armed {
+            Armed::Nth(wanted) => nth_of_all == *wanted,
+            Armed::Named { tool: wanted, point: at, nth } if wanted == tool && *at == point => {
+                self.matched.fetch_add(1, Ordering::SeqCst) + 1 == *nth
+            }
+            Armed::Named { .. } => false,
+        }
+    }
+}
+
+/// Stops the process with all its threads, as a suspended machine or a debugger does.
+fn stand_still() {
+    use rustix::process::{Signal, getpid, kill_process};
+    if kill_process(getpid(), Signal::STOP).is_ok() {
+        // Another thread may be the one that takes the signal: this one must not go on before it has.
+        std::thread::sleep(STOPS_WITHIN);
     }
 }
 
@@ -106,13 +142,13 @@ fn abort(at: &str) -> ! {
 }
 
 fn from_environment() -> Option<Faults> {
-    let armed = std::env::var(CRASH_AT).ok().and_then(|text| parse(&text).ok());
+    let (crash, stop) = (Trap::of(CRASH_AT), Trap::of(STOP_AT));
     let trace =
         std::env::var_os(TRACE).and_then(|path| std::fs::OpenOptions::new().create(true).append(true).open(path).ok());
-    if armed.is_none() && trace.is_none() {
+    if crash.is_none() && stop.is_none() && trace.is_none() {
         return None;
     }
-    Some(Faults { armed, passed: AtomicU64::new(0), matched: AtomicU64::new(0), trace })
+    Some(Faults { crash, stop, passed: AtomicU64::new(0), trace })
 }
 
 /// Reads what arms a point.

@@ -113,6 +113,9 @@ async fn renew(shared: Shared, shutdown: Shutdown) {
             Ok(until) => shared.until_us.store(until, Ordering::SeqCst),
             Err(error) if error.code() == "lease.lost" => {
                 shared.until_us.store(0, Ordering::SeqCst);
+                crate::note!(
+                    "this worker stood still for longer than its lease: another has its runs now, and it ends"
+                );
                 return shutdown.begin();
             }
             // The store may be back before the lease ends; if not, nothing is sent before it is.
