@@ -11,7 +11,7 @@
 //! - `worker`, `lease`: who may advance a run.
 //! - `load`, `list`, `label`, `value`, `beside`, `found`: what is read; `integrity`: whether it can be.
 //! - `examine`, `file_system`: what a doctor asks.
-//! - `witness`: was the file put back to an older copy?
+//! - `witness`, `newest`: was the file put back to an older copy?
 //! - `hold`: what operators stopped.
 //! - `collect`, `sweep`, `leftover`, `remove`, `compact`: what nothing needs any more.
 //! - `watch`: hints from other processes.
@@ -39,6 +39,7 @@ mod list;
 mod load;
 mod log;
 mod migrate;
+mod newest;
 mod open;
 mod open_to_read;
 mod owner;
@@ -131,7 +132,7 @@ impl SqliteStore {
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
         let place = Place::prepare(path)?;
         let (patience, log) = (Patience::default(), Arc::new(Log::default()));
-        let db = open::open(&place, &patience, log.pages())?;
+        let (db, newest) = open::open(&place, &patience, log.pages())?;
         let path = place.database.clone();
         let workers = Arc::new(Workers::new(place.workers()));
         let changes = Changes::default();
@@ -142,7 +143,7 @@ impl SqliteStore {
             values: ValueFiles::new(place.values()),
             watch: Some(Watch::new(path.clone(), changes.clone(), Arc::clone(&clock), Arc::clone(&workers))),
             _cleaner: Some(Cleaner::start(&path, Arc::clone(&log))?),
-            writer: Writer::start(db, path.clone(), patience, log)?,
+            writer: Writer::start(db, path.clone(), patience, log, newest)?,
             path,
             own_paths: owner::own_paths(&place),
             place,
@@ -201,7 +202,7 @@ impl SqliteStore {
             values: ValueFiles::new(place.values()),
             watch: Some(Watch::new(path.clone(), changes.clone(), Arc::clone(&clock), Arc::clone(&workers))),
             _cleaner: None,
-            writer: Writer::start(opened.db, path.clone(), Patience::default(), log)?,
+            writer: Writer::start(opened.db, path.clone(), Patience::default(), log, None)?,
             path,
             own_paths: owner::own_paths(&place),
             place,

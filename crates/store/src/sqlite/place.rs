@@ -86,6 +86,11 @@ impl Place {
         self.files.join("witness")
     }
 
+    /// As far as it had come at its last commit.
+    pub(super) fn newest(&self) -> PathBuf {
+        self.files.join("newest")
+    }
+
     /// Locked while a process opens the store, so that only one makes or migrates the tables.
     pub(super) fn opening(&self) -> PathBuf {
         self.files.join("opening.lock")

@@ -36,7 +36,7 @@ impl SqliteStore {
     pub fn open_simulated(path: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
         let place = Place::prepare(path)?;
         let (patience, log) = (Patience::default(), Arc::new(Log::of_most(MOST_PAGES)));
-        let db = open::open(&place, &patience, log.pages())?;
+        let (db, newest) = open::open(&place, &patience, log.pages())?;
         let path = place.database.clone();
         Ok(Self {
             reader: settings::reader,
@@ -45,7 +45,7 @@ impl SqliteStore {
             values: ValueFiles::new(place.values()),
             watch: None,
             _cleaner: None,
-            writer: Writer::without_thread(db, path.clone(), patience, log),
+            writer: Writer::without_thread(db, path.clone(), patience, log, newest),
             path,
             own_paths: owner::own_paths(&place),
             workers: Arc::new(Workers::new(place.workers())),

@@ -10,6 +10,8 @@ use lodestep_core::Error;
 use rusqlite::Connection;
 
 use super::failure::{explain, is_locked, unavailable};
+use super::newest::Newest;
+use super::witness::Mark;
 
 /// A piece of work.
 pub(super) trait Work: Send {
@@ -38,11 +40,17 @@ impl Locked {
 }
 
 /// Does all of it in one transaction. Afterwards each piece has its outcome, and the connection is free for the next.
+/// What was committed is in the record of commits before anybody learns it.
 ///
 /// # Errors
 ///
 /// [`Locked`] when the connection's patience ran out; then no piece has an outcome.
-pub(super) fn transact(db: &Connection, works: &mut [&mut dyn Work], path: &Path) -> Result<(), Locked> {
+pub(super) fn transact(
+    db: &Connection,
+    works: &mut [&mut dyn Work],
+    path: &Path,
+    newest: Option<&Newest>,
+) -> Result<(), Locked> {
     roll_back(db);
     match execute(db, "BEGIN IMMEDIATE") {
         Err(error) if is_locked(&error) => return Err(Locked),
@@ -52,18 +60,28 @@ pub(super) fn transact(db: &Connection, works: &mut [&mut dyn Work], path: &Path
         }
         Ok(()) => {}
     }
-    let done = works.iter_mut().try_for_each(|work| work.run(db)).and_then(|()| execute(db, "COMMIT"));
+    let done = works.iter_mut().try_for_each(|work| work.run(db)).and_then(|()| commit(db, newest));
     let Err(error) = done else { return Ok(()) };
     roll_back(db);
     match works {
         [only] => only.fail(explain(&error, path)),
-        many => many.iter_mut().for_each(|work| alone(db, *work, path)),
+        many => many.iter_mut().for_each(|work| alone(db, *work, path, newest)),
     }
     Ok(())
 }
 
-fn alone(db: &Connection, work: &mut dyn Work, path: &Path) {
-    if let Err(locked) = transact(db, &mut [&mut *work], path) {
+fn commit(db: &Connection, newest: Option<&Newest>) -> rusqlite::Result<()> {
+    // Within the transaction: afterwards others may have committed more. What can't be counted is not recorded.
+    let mark = newest.and_then(|newest| Some((newest, Mark::of(db).ok()?)));
+    execute(db, "COMMIT")?;
+    if let Some((newest, mark)) = mark {
+        newest.note(&mark);
+    }
+    Ok(())
+}
+
+fn alone(db: &Connection, work: &mut dyn Work, path: &Path, newest: Option<&Newest>) {
+    if let Err(locked) = transact(db, &mut [&mut *work], path, newest) {
         work.fail(locked.explain(path));
     }
 }

@@ -1,10 +1,11 @@
 //! Was the database put back to an older copy of itself? A small file beside it knows how far it had come.
 //!
 //! The database counts for free: each transition and each message has a number in order of arrival, and no number is
-//! used twice. The witness is written at opening, when a worker renews its lease, when one retires and at closing,
-//! always after what it names is durable: it lags behind the database, and is never ahead of it. A database that is
-//! behind its witness is an older copy. Its runs are held, and its timeline begins anew, so that it is told once, and
-//! told again when a copy from before is put back later.
+//! used twice. The witness is written and synced at opening, when a worker renews its lease, when one retires and at
+//! closing; beside it a record that is not synced is written at each commit, see `newest`. Both are written after what
+//! they name is durable: they lag behind the database, and are never ahead of it. So they are read before the database
+//! is. One that is behind either of them is an older copy. Its runs are held, and its timeline begins anew, so that it is
+//! told once, and told again when a copy from before is put back later.
 
 use std::fmt;
 use std::fs;
@@ -19,25 +20,27 @@ use lodestep_core::{Digest, Result};
 use rusqlite::{Connection, params};
 
 use super::failure::explain;
+use super::newest::{self, Newest};
 use super::place::Place;
 use super::row::{signed, unsigned};
 use super::value::{sync_folder, write_new};
 
 /// How far a database has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Mark {
+pub(super) struct Mark {
     /// The store's name, made with it.
-    store: String,
+    pub(super) store: String,
     /// Raised whenever the store was found put back.
-    timeline: u64,
+    pub(super) timeline: u64,
     /// The number of the newest transition of any run.
-    transitions: u64,
+    pub(super) transitions: u64,
     /// The number of the newest message to any run.
-    messages: u64,
+    pub(super) messages: u64,
 }
 
 impl Mark {
-    fn of(db: &Connection) -> rusqlite::Result<Self> {
+    /// Within a write transaction, as far as it will have come once that is committed.
+    pub(super) fn of(db: &Connection) -> rusqlite::Result<Self> {
         let counted = "SELECT name, timeline, (SELECT coalesce(max(n), 0) FROM journal),
              (SELECT coalesce(max(n), 0) FROM message) FROM store";
         db.prepare_cached(counted)?.query_row([], |row| {
@@ -52,7 +55,7 @@ impl Mark {
 
     /// Is this a copy from before `seen` was, or another store? A lower timeline than this one's was written before
     /// the store was found put back: it says nothing.
-    fn is_older_than(&self, seen: &Self) -> bool {
+    pub(super) fn is_older_than(&self, seen: &Self) -> bool {
         let is_behind = self.transitions < seen.transitions || self.messages < seen.messages;
         self.store != seen.store || self.timeline < seen.timeline || (self.timeline == seen.timeline && is_behind)
     }
@@ -117,11 +120,11 @@ impl Witness {
     }
 }
 
-fn read(path: &Path) -> Option<Mark> {
+pub(super) fn read(path: &Path) -> Option<Mark> {
     fs::read_to_string(path).ok()?.parse().ok()
 }
 
-fn write(path: &Path, mark: &Mark) -> io::Result<()> {
+pub(super) fn write(path: &Path, mark: &Mark) -> io::Result<()> {
     static DRAFTS: AtomicU64 = AtomicU64::new(0);
     let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
     let draft = path.with_extension(format!("{}-{number}", std::process::id()));
@@ -141,40 +144,58 @@ pub enum Testimony {
     Older,
 }
 
+/// What is known beside the database: by the witness, and by the records of the last commits.
+struct Known(Vec<Mark>);
+
+impl Known {
+    /// Read before the database is: what is read of that later is at least as new. The records first: one that is freed
+    /// meanwhile is in the witness.
+    fn read(place: &Place) -> Self {
+        let mut marks = newest::read(place);
+        marks.extend(read(&place.witness()));
+        Self(marks)
+    }
+
+    fn is_ahead_of(&self, found: &Mark) -> bool {
+        self.0.iter().any(|seen| found.is_older_than(seen))
+    }
+}
+
 /// Asks the witness and holds nothing.
 pub(super) fn testimony(db: &Connection, place: &Place) -> rusqlite::Result<Testimony> {
+    let known = Known::read(place);
     let found = Mark::of(db)?;
-    Ok(match read(&place.witness()) {
-        None => Testimony::Missing,
-        Some(seen) if found.is_older_than(&seen) => Testimony::Older,
-        Some(_) => Testimony::Fits,
+    Ok(match &known.0[..] {
+        [] => Testimony::Missing,
+        _ if known.is_ahead_of(&found) => Testimony::Older,
+        _ => Testimony::Fits,
     })
 }
 
 /// Asks the witness while nobody else opens the store. Runs of a database that was put back are held, durably, before
-/// anybody can claim one.
-pub(super) fn question(db: &Connection, place: &Place) -> Result<()> {
+/// anybody can claim one. Gives the record that each commit is noted in, where there can
+/// be one.
+pub(super) fn question(db: &Connection, place: &Place) -> Result<Option<Newest>> {
     let path = &place.database;
     let broken = |error: rusqlite::Error| explain(&error, path);
+    let known = Known::read(place);
     let found = match Mark::of(db).map_err(broken) {
         Ok(found) => found,
         // How far it has come can't be read. It is opened all the same: what is damaged is named by whoever reads it.
-        Err(error) if error.code() == "store.corrupt" => return Ok(()),
+        Err(error) if error.code() == "store.corrupt" => return Ok(None),
         Err(error) => return Err(error),
     };
-    let Some(seen) = read(&place.witness()) else {
-        let _ = write(&place.witness(), &found);
-        return Ok(());
-    };
-    if found.is_older_than(&seen) {
-        hold_all(db, found.timeline.max(seen.timeline) + 1).map_err(broken)?;
+    if known.is_ahead_of(&found) {
+        let timeline = known.0.iter().map(|seen| seen.timeline).fold(found.timeline, u64::max) + 1;
+        hold_all(db, timeline).map_err(broken)?;
     }
     let found = Mark::of(db).map_err(broken)?;
-    if found != seen {
+    if read(&place.witness()).as_ref() != Some(&found) {
         // It lags behind until the next time.
         let _ = write(&place.witness(), &found);
     }
-    Ok(())
+    // Without one the witness alone counts: that holds nothing up.
+    Ok(Newest::begin(place, &found).ok())
 }
 
 /// Holds every run that is not over, and begins a timeline, in one transaction.

@@ -19,6 +19,7 @@ use tokio::sync::oneshot;
 
 use super::failure::{Done, Failure, unavailable};
 use super::log::Log;
+use super::newest::Newest;
 use super::settings::Patience;
 use super::transact::{Locked, Work, transact};
 
@@ -33,6 +34,8 @@ struct Shared {
     path: PathBuf,
     patience: Patience,
     log: Arc<Log>,
+    /// None in a store that is only read.
+    newest: Option<Newest>,
     queue: Mutex<Queue>,
     /// How long the queue is, to be asked without its lock.
     queued: AtomicUsize,
@@ -91,8 +94,14 @@ impl<T: Send, F: FnMut(&Connection) -> Done<T> + Send> Queued for Act<T, F> {
 
 impl Writer {
     /// Takes the connection and starts the thread.
-    pub(super) fn start(db: Connection, path: PathBuf, patience: Patience, log: Arc<Log>) -> Result<Self> {
-        let shared = Arc::new(Shared::new(db, path, patience, log));
+    pub(super) fn start(
+        db: Connection,
+        path: PathBuf,
+        patience: Patience,
+        log: Arc<Log>,
+        newest: Option<Newest>,
+    ) -> Result<Self> {
+        let shared = Arc::new(Shared::new(db, path, patience, log, newest));
         let served = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("lodestep-writer".to_owned())
@@ -103,8 +112,14 @@ impl Writer {
 
     /// Takes the connection and starts no thread: every act is done where it is called, also when others wait. For
     /// callers on one thread.
-    pub(super) fn without_thread(db: Connection, path: PathBuf, patience: Patience, log: Arc<Log>) -> Self {
-        Self { shared: Arc::new(Shared::new(db, path, patience, log)), thread: None }
+    pub(super) fn without_thread(
+        db: Connection,
+        path: PathBuf,
+        patience: Patience,
+        log: Arc<Log>,
+        newest: Option<Newest>,
+    ) -> Self {
+        Self { shared: Arc::new(Shared::new(db, path, patience, log, newest)), thread: None }
     }
 
     /// Replaces the connection; returns the one before.
@@ -162,12 +177,13 @@ impl Drop for Writer {
 }
 
 impl Shared {
-    fn new(db: Connection, path: PathBuf, patience: Patience, log: Arc<Log>) -> Self {
+    fn new(db: Connection, path: PathBuf, patience: Patience, log: Arc<Log>, newest: Option<Newest>) -> Self {
         Self {
             db: Mutex::new(db),
             path,
             patience,
             log,
+            newest,
             queue: Mutex::default(),
             queued: AtomicUsize::new(0),
             arrived: Condvar::new(),
@@ -200,7 +216,7 @@ impl Shared {
         };
         self.patience.set(Patience::NONE);
         let mut works: Vec<&mut dyn Work> = acts.iter_mut().map(|act| act as &mut dyn Work).collect();
-        let done = transact(&db, &mut works, &self.path);
+        let done = transact(&db, &mut works, &self.path, self.newest.as_ref());
         drop(db);
         self.log.note_commit();
         if self.log.is_overdue() {
@@ -257,7 +273,7 @@ impl Shared {
             self.patience.set(Patience::LONG);
             let ran = catch_unwind(AssertUnwindSafe(|| {
                 let mut each: Vec<&mut dyn Work> = works.iter_mut().map(|work| &mut **work as &mut dyn Work).collect();
-                transact(&db, &mut each, &self.path)
+                transact(&db, &mut each, &self.path, self.newest.as_ref())
             }));
             self.log.note_commit();
             // A panic is a bug in one of them; none was committed, and whoever waits learns it.

@@ -12,7 +12,7 @@ fn writer() -> (TempDir, Writer) {
     let (patience, log) = (Patience::default(), Arc::new(Log::default()));
     let db = settings::writer(&path, patience.clone(), log.pages()).expect("opened");
     db.execute_batch("CREATE TABLE x (text TEXT UNIQUE)").expect("made");
-    (folder, Writer::start(db, path, patience, log).expect("started"))
+    (folder, Writer::start(db, path, patience, log, None).expect("started"))
 }
 
 fn insert(text: String) -> impl FnMut(&Connection) -> Done<usize> + Send + 'static {
