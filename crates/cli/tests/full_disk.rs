@@ -8,7 +8,7 @@ mod support;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use small_disk::Disk;
+use small_disk::{Disk, RESERVE};
 use support::*;
 
 /// What a worker says once when the store can't be written.
@@ -57,6 +57,11 @@ fn payment(disk: &Disk) -> (String, Option<Value>) {
     (run, paid)
 }
 
+/// The payment's outcome is stored, though there was no room for it.
+fn is_stored(disk: &Disk, context: &str) {
+    eventually(context, Duration::from_secs(20), || payment(disk).1.is_some_and(|paid| paid["state"] == "done"));
+}
+
 /// The run has ended well, with each thing done once, and the store is sound.
 fn is_sound(disk: &Disk, context: &str) {
     let (_, paid) = payment(disk);
@@ -92,13 +97,16 @@ fn sql_01_whatever_write_finds_the_disk_full_nothing_is_lost_or_done_twice() {
                     assert_eq!(ledger, 0, "{context}: sent without an intent");
                     intents += usize::from(disk.json(&["show", &run])["checkpoint"]["model"]["calls"] == 1);
                 }
+                Some(_) if disk.has_reserve() => is_stored(&disk, &context),
                 Some(paid) => outcomes += usize::from(paid["state"] != "done"),
             }
             disk.make_room(&running);
             assert_eq!(running.ended(), Some(0), "{context}");
             is_sound(&disk, &context);
         }
-        assert!(intents > 0 && outcomes > 0, "kind {kind}: {intents} intents and {outcomes} outcomes were refused");
+        let has_reserve = Disk::kinds().swap_remove(kind).has_reserve();
+        let refused = format!("kind {kind}: {intents} intents and {outcomes} outcomes were refused");
+        assert!(intents > 0 && (outcomes > 0) != has_reserve, "{refused}");
     }
 }
 
@@ -110,6 +118,7 @@ fn sql_01_an_outcome_that_cannot_be_stored_is_kept_and_in_doubt_only_after_a_kil
             disk.world.write("go", "");
             let (mut running, mut said) = disk.start(&["run", &agent]);
             has(&disk.world, "ledger");
+            disk.drop_reserve();
             disk.fill_but(&running, 0);
             disk.world.write("paid", "");
             said.until(REFUSED);
@@ -235,4 +244,84 @@ fn a_listing_says_that_the_disk_is_full() {
     disk.world.write("paid", "");
     assert_eq!(running.ended(), Some(0));
     assert!(!told(&["ls"]));
+}
+
+/// A worker that has paid on a disk that is full then, and what it says; the outcome is in the store.
+fn paid_without_room(disk: &Disk) -> (Running, Lines, String) {
+    let agent = paying_agent(&disk.world, 10, "allow");
+    disk.world.write("go", "");
+    let (running, mut said) = disk.start(&["run", &agent]);
+    has(&disk.world, "ledger");
+    assert_eq!(disk.length_of(RESERVE), 4 << 20);
+    disk.fill_but(&running, 0);
+    disk.world.write("paid", "");
+    said.until(REFUSED);
+    is_stored(disk, "an outcome without room");
+    assert_eq!(disk.length_of(RESERVE), 0, "the reserve is spent");
+    let run = payment(disk).0;
+    (running, said, run)
+}
+
+#[test]
+fn sql_01_an_outcome_without_room_is_stored_from_the_reserve_and_no_kill_makes_a_doubt_of_it() {
+    let Some(disk) = Disk::small() else { return };
+    let (mut running, _, run) = paid_without_room(&disk);
+    running.kill();
+    disk.empty();
+    disk.lodestep(&["resume", &run]).exits(0);
+    is_sound(&disk, "killed");
+    assert_eq!(disk.length_of(RESERVE), 4 << 20, "it is made anew");
+}
+
+#[test]
+fn sql_01_nothing_but_outcomes_is_stored_while_the_reserve_is_spent() {
+    let Some(disk) = Disk::small() else { return };
+    let (mut running, mut said, run) = paid_without_room(&disk);
+    let calls = || disk.json(&["show", &run])["checkpoint"]["model"]["calls"].clone();
+    assert_eq!(calls(), 2, "the model was asked what to do next");
+    // What was freed would do for all of these.
+    let other = reading_agent(&disk.world);
+    for words in [&["tell", &run, "go on"][..], &["quota", "add", &run, "model_calls", "1"], &["run", other.as_str()]] {
+        let refused = disk.lodestep(words).exits(7);
+        assert!(refused.err.contains("held back for outcomes is spent"), "{words:?}: {refused:?}");
+    }
+    let checked = disk.lodestep(&["doctor"]);
+    assert!(checked.out.contains("held back for outcomes is spent"), "{checked:?}");
+    // A stop is taken all the same, and so is its end.
+    let (mut pausing, _) = disk.start(&["pause", &run]);
+    let unread = || disk.json(&["show", &run])["unread"] == 1;
+    eventually("the pause is stored", Duration::from_secs(20), unread);
+    assert_eq!((calls(), disk.world.read("other/looked").as_str()), (json!(2), ""));
+    disk.make_room(&running);
+    said.until("can be written again");
+    assert_eq!((running.ended(), pausing.ended()), (Some(6), Some(0)), "it is paused");
+    assert_eq!(disk.length_of(RESERVE), 4 << 20, "it is made anew");
+    disk.lodestep(&["resume", &run]).exits(0);
+    is_sound(&disk, "by itself");
+}
+
+#[test]
+fn sql_01_the_word_of_a_person_about_an_effect_finds_room_in_the_reserve() {
+    let Some(disk) = Disk::small() else { return };
+    let agent = paying_agent(&disk.world, 10, "allow");
+    disk.world.write("go", "");
+    disk.world.write("paid", "");
+    assert_eq!(disk.lodestep(&["run", &agent, "--crash-at", "pay:applied"]).code, None);
+    let (run, _) = payment(&disk);
+    disk.lodestep(&["resume", &run]).exits(5);
+    let (mut worker, mut said) = disk.start(&["worker"]);
+    eventually("the worker has it open", Duration::from_secs(20), || disk.length_of("store.db-wal") > 0);
+    disk.fill(0);
+    disk.lodestep(&["tell", &run, "it is done"]).exits(7);
+    assert_eq!(disk.length_of(RESERVE), 4 << 20, "it was spent for something else");
+    let (mut resolving, _) = disk.start(&["resolve", &run, "2", "--happened"]);
+    let unread = || disk.json(&["show", &run])["unread"] == 1;
+    eventually("the word is stored", Duration::from_secs(20), unread);
+    assert_eq!(disk.length_of(RESERVE), 0);
+    said.until(REFUSED);
+    disk.make_room(&worker);
+    assert_eq!(resolving.ended(), Some(0));
+    eventually("the run is over", Duration::from_secs(20), || disk.json(&["ls"])[0]["status"] == "completed");
+    assert_eq!(worker.terminate(), Some(130));
+    is_sound(&disk, "resolved");
 }

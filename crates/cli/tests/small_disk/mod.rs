@@ -17,6 +17,9 @@ use crate::support::*;
 /// So large is a file system of its own.
 const SMALL_MIB: u64 = 16;
 
+/// Room that is held back for outcomes.
+pub const RESERVE: &str = "store.db-files/reserve";
+
 /// Ignores the signal of a file that has become too large, so that the write fails as on a full disk.
 const BEGIN: &str = "trap '' XFSZ; cd \"$0\" && exec \"$@\"";
 
@@ -116,6 +119,11 @@ impl Disk {
         if self.keeper.is_none() {
             return limit(running, Some(self.length_of("store.db-wal") + left));
         }
+        self.fill(left);
+    }
+
+    /// The same for a file system of its own, whoever writes.
+    pub fn fill(&self, left: u64) {
         let mut filler = File::create(self.inside("filler")).expect("made");
         let zeros = vec![0; 1 << 16];
         while filler.write_all(&zeros).is_ok() {}
@@ -137,6 +145,16 @@ impl Disk {
         if self.keeper.is_some() {
             fs::remove_file(self.inside("filler")).expect("removed");
         }
+    }
+
+    /// Can the store's reserve give room on it? A file that may not grow grows for no reserve.
+    pub fn has_reserve(&self) -> bool {
+        self.keeper.is_some()
+    }
+
+    /// As if there never had been room for a reserve.
+    pub fn drop_reserve(&self) {
+        fs::remove_file(self.inside(RESERVE)).expect("there was one");
     }
 
     /// The length of a file on the disk, in bytes.

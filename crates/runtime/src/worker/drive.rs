@@ -28,7 +28,7 @@ use lodestep_core::rules::inbox::{self, Message};
 use lodestep_core::rules::recover;
 use lodestep_core::rules::remind::Reminder;
 use lodestep_core::rules::standing::standing;
-use lodestep_core::{Checkpoint, Draft, Error, INLINE_VALUE_BYTES, Ordinal, Result};
+use lodestep_core::{Checkpoint, Draft, Error, INLINE_VALUE_BYTES, Ordinal, Result, Transition};
 use lodestep_store::{Claim, Commit, Hold};
 use tokio::sync::watch;
 
@@ -229,6 +229,10 @@ impl Drive {
         self.cache.keep(draft.values());
         let mut transition = draft.seal();
         self.put_large(&mut transition.values).await?;
+        self.store(transition, seen, release).await
+    }
+
+    async fn store(&mut self, transition: Transition, seen: &[Done], release: bool) -> Result<Checkpoint> {
         let sealed = Arc::new(transition);
         let after = &sealed.checkpoint;
         let every = u64::from(after.limits.snapshot_every.max(1));

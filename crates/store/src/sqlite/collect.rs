@@ -5,6 +5,7 @@ use std::sync::Arc;
 use lodestep_core::{INLINE_VALUE_BYTES, Result, Transition, ValueRef};
 
 use super::failure::unavailable;
+use super::reserve::Room;
 use super::sweep::{self, BATCH, Seen};
 use super::{SqliteStore, compact, leftover, remove};
 use crate::garbage::{Amount, Mode, Removal, Sweep};
@@ -15,16 +16,16 @@ const LOOKS: u32 = 3;
 
 impl SqliteStore {
     /// Stores bytes; after Ok they are durable, and no pass sweeps them for a day.
-    pub(super) async fn put(&self, bytes: Vec<u8>) -> Result<ValueRef> {
+    pub(super) async fn put(&self, bytes: Vec<u8>, room: Room) -> Result<ValueRef> {
         let digest = ValueRef::of(&bytes).digest;
         if !self.readers.read(&self.path, |db| sweep::is_marked(db, &digest))? {
-            return self.values.put(&bytes);
+            return self.values.put(&bytes, room, &self.reserve);
         }
         // A pass may be about to remove the file: in here it can't, and behind it the mark is gone.
-        let files = self.values.clone();
+        let (files, reserve) = (self.values.clone(), self.reserve.clone());
         self.writer
-            .write(move |db| {
-                let value = files.put(&bytes)?;
+            .write_within(room, move |db| {
+                let value = files.put(&bytes, room, &reserve)?;
                 sweep::unmark(db, &digest)?;
                 Ok(value)
             })
@@ -33,24 +34,27 @@ impl SqliteStore {
 
     /// Moves what is too large for a transition's row into files. One that its writer keeps is copied only when there is
     /// something to move.
-    pub(super) async fn take_large_shared(&self, transition: &mut Arc<Transition>) -> Result<()> {
+    pub(super) async fn take_large_shared(&self, transition: &mut Arc<Transition>, room: Room) -> Result<()> {
         match transition.values.iter().any(|bytes| bytes.len() > INLINE_VALUE_BYTES) {
-            true => self.take_large(Arc::make_mut(transition)).await,
+            true => self.take_large(Arc::make_mut(transition), room).await,
             false => Ok(()),
         }
     }
 
     /// The same for a transition that nobody else has.
-    pub(super) async fn take_large(&self, transition: &mut Transition) -> Result<()> {
+    pub(super) async fn take_large(&self, transition: &mut Transition, room: Room) -> Result<()> {
         if transition.values.iter().all(|bytes| bytes.len() <= INLINE_VALUE_BYTES) {
             return Ok(());
+        }
+        if room == Room::Free {
+            self.reserve.refuse_if_spent()?;
         }
         let values = std::mem::take(&mut transition.values);
         for bytes in values {
             if bytes.len() <= INLINE_VALUE_BYTES {
                 transition.values.push(bytes);
             } else {
-                self.put(bytes).await?;
+                self.put(bytes, room).await?;
             }
         }
         Ok(())

@@ -2,14 +2,18 @@
 //! refused, and the others of its transaction stand.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use lodestep_core::event::Event;
 use lodestep_core::rules::standing::Status;
-use lodestep_core::{Digest, Error, RunKey, Timestamp, Transition};
+use lodestep_core::{Digest, Error, Result, RunKey, Timestamp, Transition};
 use rusqlite::{Connection, params};
 
+use super::SqliteStore;
 use super::dedupe;
 use super::failure::Done;
 use super::pack::{pack, pack_values};
+use super::reserve::Room;
 use super::row::{signed, unsigned};
 use super::snapshot::{self, Snapshot};
 use super::value::ValueFiles;
@@ -128,6 +132,65 @@ pub(super) fn files_are_there(files: &ValueFiles, large: &BTreeSet<Digest>, run:
     match large.iter().find(|digest| !files.is_there(digest)) {
         Some(missing) => Err(refusals::value_swept(missing, run).into()),
         None => Ok(()),
+    }
+}
+
+impl SqliteStore {
+    /// Each in a transaction with whatever else is written now; each stands or falls alone.
+    pub(super) async fn commit_all(&self, batch: Vec<Commit>) -> Vec<Result<Committed>> {
+        let run = if let [only] = &batch[..] { only.run.number } else { 0 };
+        let releases = batch.iter().any(|commit| commit.release);
+        let mut refused = Vec::new();
+        let mut acts = Vec::with_capacity(batch.len());
+        for (place, mut commit) in batch.into_iter().enumerate() {
+            let room = room_for(&commit.transition.events);
+            if let Err(error) = self.take_large_shared(&mut commit.transition, room).await {
+                refused.push((place, error));
+                continue;
+            }
+            // Boxed: it is handed on several times.
+            let prepared = Box::new(Prepared::new(&commit, &self.values));
+            let (clock, reserve) = (Arc::clone(&self.clock), self.reserve.clone());
+            let act = move |db: &Connection| {
+                if room == Room::Free {
+                    reserve.refuse_if_spent()?;
+                }
+                prepared.apply(db, clock.wall())
+            };
+            acts.push((room, act));
+        }
+        let mut results = self.writer.write_all(run, acts).await;
+        for (place, error) in refused {
+            results.insert(place, Err(error));
+        }
+        if releases {
+            self.changes.notify();
+        }
+        results
+    }
+}
+
+/// An outcome with which nothing begins that needs more room may take the reserve.
+fn room_for(events: &[Event]) -> Room {
+    let begins = |event: &Event| {
+        matches!(
+            event,
+            Event::AttemptStarted(_) | Event::CallReserved(_) | Event::CallAnswered(_) | Event::DecisionOpened(_)
+        )
+    };
+    let is_outcome = |event: &Event| {
+        matches!(
+            event,
+            Event::ActionFinished(_)
+                | Event::AttemptNotSent(_)
+                | Event::AttemptUnknown(_)
+                | Event::LookupInconclusive(_)
+                | Event::DoubtResolved(_)
+        )
+    };
+    match events.iter().any(is_outcome) && !events.iter().any(begins) {
+        true => Room::Reserve,
+        false => Room::Free,
     }
 }
 

@@ -15,6 +15,7 @@ use super::log::log_bytes;
 use super::migrate::MIGRATIONS;
 use super::owner;
 use super::place::Place;
+use super::reserve::{Reserve, Reserved};
 use super::row::{time, unsigned};
 use super::witness::{self, Testimony};
 use super::worker::{Life, Workers};
@@ -29,6 +30,8 @@ pub struct Ground {
     pub file_system: FileSystem,
     /// Bytes that this user can still write there; `None` where the system does not tell.
     pub free_bytes: Option<u64>,
+    /// The room that is held back for outcomes.
+    pub reserve: Reserved,
     /// What is the store's own and others than its owner may look into or change, with its mode.
     pub open_to_others: Vec<(PathBuf, u32)>,
     /// The bytes of the write-ahead log.
@@ -78,6 +81,7 @@ pub fn ground(path: &Path) -> Ground {
     Ground {
         file_system: FileSystem::of(folder),
         free_bytes: free,
+        reserve: Reserve::of(&place).state(),
         open_to_others: open_to_others.collect(),
         log_bytes: log_bytes(&place.database),
         database: place.database.clone(),

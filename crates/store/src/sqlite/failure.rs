@@ -44,6 +44,13 @@ pub(super) fn is_locked(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
+/// Is there no room for it? What a quota or a limit refuses comes as a write that failed.
+pub(super) fn is_full(error: &rusqlite::Error) -> bool {
+    let extended = error.sqlite_error().map_or(0, |error| error.extended_code);
+    error.sqlite_error_code() == Some(ErrorCode::DiskFull)
+        || matches!(extended, ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_SHMSIZE)
+}
+
 /// An error of SQLite on the store at `path`.
 pub(super) fn explain(error: &rusqlite::Error, path: &Path) -> Error {
     let Some(code) = error.sqlite_error_code() else {

@@ -14,6 +14,7 @@
 //! - `witness`, `newest`: was the file put back to an older copy?
 //! - `hold`: what operators stopped.
 //! - `collect`, `sweep`, `leftover`, `remove`, `compact`: what nothing needs any more.
+//! - `reserve`: room that is held back for outcomes.
 //! - `watch`: hints from other processes.
 //! - `simulated`: a store whose process is simulated.
 //! - `row`, `pack`, `failure`: columns, packed columns, errors.
@@ -47,6 +48,7 @@ mod pack;
 mod place;
 mod readers;
 mod remove;
+mod reserve;
 mod row;
 mod settings;
 mod simulated;
@@ -67,7 +69,7 @@ use std::sync::Arc;
 
 use lodestep_core::context::Blobs;
 use lodestep_core::hold::{DispatchHold, Target};
-use lodestep_core::rules::inbox::{Message, Verdict};
+use lodestep_core::rules::inbox::{Message, Verdict, Word};
 use lodestep_core::rules::standing::Standing;
 use lodestep_core::{Digest, Result, RunId, RunKey, Stored, Timestamp, ValueRef};
 use rusqlite::Connection;
@@ -79,7 +81,6 @@ use crate::garbage::{Amount, Mode, Removal, Sweep};
 use crate::loaded::Loaded;
 use crate::refusals;
 use crate::store::*;
-use commit::Prepared;
 pub use examine::{Condition, Ground, WorkerState, ground};
 use failure::Done;
 pub use file_system::FileSystem;
@@ -89,9 +90,12 @@ use log::{Cleaner, Log};
 pub use owner::STORE_FOLDER;
 use place::Place;
 use readers::Readers;
+pub use reserve::Reserved;
+use reserve::{Reserve, Room};
 pub use settings::APPLICATION_ID;
 use settings::{Patience, Reader};
 use start::PreparedStart;
+use transact::Side;
 use value::ValueFiles;
 use watch::Watch;
 pub use witness::Testimony;
@@ -110,6 +114,7 @@ pub struct SqliteStore {
     reader: Reader,
     readers: Readers,
     values: ValueFiles,
+    reserve: Reserve,
     workers: Arc<Workers>,
     // Dropped in this order: each ends its thread, and the connection that is closed last empties the log.
     /// None in a store that is only read.
@@ -132,7 +137,7 @@ impl SqliteStore {
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
         let place = Place::prepare(path)?;
         let (patience, log) = (Patience::default(), Arc::new(Log::default()));
-        let (db, newest) = open::open(&place, &patience, log.pages())?;
+        let (db, side) = open::open(&place, &patience, log.pages())?;
         let path = place.database.clone();
         let workers = Arc::new(Workers::new(place.workers()));
         let changes = Changes::default();
@@ -141,9 +146,10 @@ impl SqliteStore {
             readers: Readers::open(&path, settings::reader)?,
             witness: Some(Witness::at(place.witness())),
             values: ValueFiles::new(place.values()),
+            reserve: Reserve::of(&place),
             watch: Some(Watch::new(path.clone(), changes.clone(), Arc::clone(&clock), Arc::clone(&workers))),
             _cleaner: Some(Cleaner::start(&path, Arc::clone(&log))?),
-            writer: Writer::start(db, path.clone(), patience, log, newest)?,
+            writer: Writer::start(db, side, patience, log)?,
             path,
             own_paths: owner::own_paths(&place),
             place,
@@ -195,14 +201,16 @@ impl SqliteStore {
         let path = place.database.clone();
         let workers = Arc::new(Workers::new(place.workers()));
         let (changes, log) = (Changes::default(), Arc::new(Log::default()));
+        let side = Side { path: path.clone(), newest: None, reserve: None };
         Ok(Self {
             reader: opened.reader,
             readers: Readers::open(&path, opened.reader)?,
             witness: None,
             values: ValueFiles::new(place.values()),
+            reserve: Reserve::of(&place),
             watch: Some(Watch::new(path.clone(), changes.clone(), Arc::clone(&clock), Arc::clone(&workers))),
             _cleaner: None,
-            writer: Writer::start(opened.db, path.clone(), Patience::default(), log, None)?,
+            writer: Writer::start(opened.db, side, Patience::default(), log)?,
             path,
             own_paths: owner::own_paths(&place),
             place,
@@ -241,11 +249,32 @@ impl SqliteStore {
         &'a self,
         act: impl FnMut(&Connection) -> Done<T> + Send + 'static,
     ) -> StoreFuture<'a, T> {
+        self.change_within(Room::Free, act)
+    }
+
+    /// The same for what may take so much when the disk is full.
+    fn change_within<'a, T: Send + 'static>(
+        &'a self,
+        room: Room,
+        act: impl FnMut(&Connection) -> Done<T> + Send + 'static,
+    ) -> StoreFuture<'a, T> {
         Box::pin(async move {
-            let done = self.writer.write(act).await?;
+            let done = self.writer.write_within(room, act).await?;
             self.changes.notify();
             Ok(done)
         })
+    }
+
+    /// An act that is refused while the reserve is spent.
+    fn with_room<T, F>(&self, mut act: F) -> impl FnMut(&Connection) -> Done<T> + Send + 'static + use<T, F>
+    where
+        F: FnMut(&Connection) -> Done<T> + Send + 'static,
+    {
+        let reserve = self.reserve.clone();
+        move |db| {
+            reserve.refuse_if_spent()?;
+            act(db)
+        }
     }
 
     /// Lets the witness see how far the database has come.
@@ -310,31 +339,6 @@ impl SqliteStore {
         }
         Ok(claimed.claims)
     }
-
-    async fn commit_all(&self, batch: Vec<Commit>) -> Vec<Result<Committed>> {
-        let run = if let [only] = &batch[..] { only.run.number } else { 0 };
-        let releases = batch.iter().any(|commit| commit.release);
-        let mut refused = Vec::new();
-        let mut acts = Vec::with_capacity(batch.len());
-        for (place, mut commit) in batch.into_iter().enumerate() {
-            if let Err(error) = self.take_large_shared(&mut commit.transition).await {
-                refused.push((place, error));
-                continue;
-            }
-            // Boxed: it is handed on several times.
-            let prepared = Box::new(Prepared::new(&commit, &self.values));
-            let clock = Arc::clone(&self.clock);
-            acts.push(move |db: &Connection| prepared.apply(db, clock.wall()));
-        }
-        let mut results = self.writer.write_all(run, acts).await;
-        for (place, error) in refused {
-            results.insert(place, Err(error));
-        }
-        if releases {
-            self.changes.notify();
-        }
-        results
-    }
 }
 
 impl Drop for SqliteStore {
@@ -395,16 +399,16 @@ impl Store for SqliteStore {
     fn start(&self, mut start: StartRun) -> StoreFuture<'_, Started> {
         Box::pin(async move {
             refusals::check_start(&start)?;
-            self.take_large(&mut start.transition).await?;
+            self.take_large(&mut start.transition, Room::Free).await?;
             let (prepared, clock) = (Box::new(PreparedStart::new(start, &self.values)), Arc::clone(&self.clock));
-            self.change(move |db| prepared.apply(db, clock.wall())).await
+            self.change(self.with_room(move |db| prepared.apply(db, clock.wall()))).await
         })
     }
 
     fn adopt(&self, adopt: Adopt) -> StoreFuture<'_, RunRef> {
         Box::pin(async move {
             let (adopt, clock, files) = (Box::new(adopt), Arc::clone(&self.clock), self.values.clone());
-            self.change(move |db| adopt::adopt(db, &adopt, &files, clock.wall())).await
+            self.change(self.with_room(move |db| adopt::adopt(db, &adopt, &files, clock.wall()))).await
         })
     }
 
@@ -467,12 +471,21 @@ impl Store for SqliteStore {
             let body = refusals::check_size(message)?;
             let letter = Outgoing { run: run.clone(), id: id.to_owned(), message: message.clone(), body };
             let (clock, path) = (Arc::clone(&self.clock), self.path.clone());
-            self.change(move |db| letter.apply(db, clock.wall(), &path)).await
+            let act = move |db: &Connection| letter.apply(db, clock.wall(), &path);
+            match message.word {
+                Word::Resolve { .. } | Word::LateOutcome { .. } => self.change_within(Room::Reserve, act).await,
+                // What keeps a run from sending is taken as long as there is any room.
+                Word::Cancel { .. } | Word::Pause { .. } => self.change(act).await,
+                _ => self.change(self.with_room(act)).await,
+            }
         })
     }
 
     fn put_value(&self, bytes: Vec<u8>) -> StoreFuture<'_, ValueRef> {
-        Box::pin(self.put(bytes))
+        Box::pin(async move {
+            self.reserve.refuse_if_spent()?;
+            self.put(bytes, Room::Free).await
+        })
     }
 
     fn values<'a>(&'a self, run: &'a RunRef, wanted: &'a [Stored]) -> StoreFuture<'a, Blobs> {

@@ -14,9 +14,10 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::failure::{explain, unavailable, unreadable};
 use super::migrate::migrate;
-use super::newest::Newest;
 use super::place::Place;
+use super::reserve::Reserve;
 use super::settings::{self, OLDEST_SQLITE, Patience};
+use super::transact::Side;
 use super::witness;
 
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -24,8 +25,8 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// How long another process may take to make or migrate the tables.
 const OPENING: Duration = Duration::from_secs(10);
 
-/// Opens the writing connection of the store at a place, making or migrating its tables, and the record of its commits.
-pub(super) fn open(place: &Place, patience: &Patience, pages: Arc<AtomicI32>) -> Result<(Connection, Option<Newest>)> {
+/// Opens the writing connection of the store at a place, making or migrating its tables and what stands beside them.
+pub(super) fn open(place: &Place, patience: &Patience, pages: Arc<AtomicI32>) -> Result<(Connection, Side)> {
     if rusqlite::version_number() < OLDEST_SQLITE {
         return Err(unavailable(
             format!("SQLite {} can damage a store with several connections", rusqlite::version()),
@@ -43,7 +44,9 @@ pub(super) fn open(place: &Place, patience: &Patience, pages: Arc<AtomicI32>) ->
     let newest = witness::question(&db, place)?;
     let made = place.made();
     OpenOptions::new().create(true).append(true).mode(0o600).open(&made).map_err(|error| unusable(&made, &error))?;
-    Ok((db, newest))
+    let reserve = Reserve::of(place);
+    reserve.prepare();
+    Ok((db, Side { path: path.clone(), newest, reserve: Some(reserve) }))
 }
 
 /// A store that was made here before and is gone or empty now is not begun anew: its runs would do everything again.

@@ -91,6 +91,11 @@ impl Place {
         self.files.join("newest")
     }
 
+    /// Room that is held back for outcomes.
+    pub(super) fn reserve(&self) -> PathBuf {
+        self.files.join("reserve")
+    }
+
     /// Locked while a process opens the store, so that only one makes or migrates the tables.
     pub(super) fn opening(&self) -> PathBuf {
         self.files.join("opening.lock")

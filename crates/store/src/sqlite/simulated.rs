@@ -14,6 +14,7 @@ use super::failure::explain;
 use super::log::Log;
 use super::place::Place;
 use super::readers::Readers;
+use super::reserve::Reserve;
 use super::settings::{self, Patience};
 use super::value::ValueFiles;
 use super::witness::Witness;
@@ -36,16 +37,17 @@ impl SqliteStore {
     pub fn open_simulated(path: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
         let place = Place::prepare(path)?;
         let (patience, log) = (Patience::default(), Arc::new(Log::of_most(MOST_PAGES)));
-        let (db, newest) = open::open(&place, &patience, log.pages())?;
+        let (db, side) = open::open(&place, &patience, log.pages())?;
         let path = place.database.clone();
         Ok(Self {
             reader: settings::reader,
             readers: Readers::open(&path, settings::reader)?,
             witness: Some(Witness::at(place.witness())),
             values: ValueFiles::new(place.values()),
+            reserve: Reserve::of(&place),
             watch: None,
             _cleaner: None,
-            writer: Writer::without_thread(db, path.clone(), patience, log, newest),
+            writer: Writer::without_thread(db, side, patience, log),
             path,
             own_paths: owner::own_paths(&place),
             workers: Arc::new(Workers::new(place.workers())),

@@ -2,15 +2,16 @@
 //!
 //! Work that is refused has changed nothing and lets the others be. When the database itself fails, all of it is rolled
 //! back and each piece is tried in a transaction of its own: a damaged page or a value too large for the disk stops
-//! only whoever needs it.
+//! only whoever needs it. An outcome that finds no room on the disk gets the reserve.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lodestep_core::Error;
 use rusqlite::Connection;
 
-use super::failure::{explain, is_locked, unavailable};
+use super::failure::{explain, is_full, is_locked, unavailable};
 use super::newest::Newest;
+use super::reserve::{Reserve, Room};
 use super::witness::Mark;
 
 /// A piece of work.
@@ -24,6 +25,27 @@ pub(super) trait Work: Send {
 
     /// Replaces the outcome.
     fn fail(&mut self, error: Error);
+
+    /// What it may take when the disk is full.
+    fn room(&self) -> Room;
+}
+
+/// What stands beside the database.
+pub(super) struct Side {
+    /// The database itself.
+    pub(super) path: PathBuf,
+    /// None in a store that is only read.
+    pub(super) newest: Option<Newest>,
+    pub(super) reserve: Option<Reserve>,
+}
+
+impl Side {
+    /// Frees the reserve, when that may give this work the room that it did not find.
+    fn makes_room(&self, error: &rusqlite::Error, works: &[&mut dyn Work]) -> bool {
+        is_full(error)
+            && works.iter().any(|work| work.room() == Room::Reserve)
+            && self.reserve.as_ref().is_some_and(Reserve::spend)
+    }
 }
 
 /// Another process is writing, and nothing was begun.
@@ -45,27 +67,24 @@ impl Locked {
 /// # Errors
 ///
 /// [`Locked`] when the connection's patience ran out; then no piece has an outcome.
-pub(super) fn transact(
-    db: &Connection,
-    works: &mut [&mut dyn Work],
-    path: &Path,
-    newest: Option<&Newest>,
-) -> Result<(), Locked> {
+pub(super) fn transact(db: &Connection, works: &mut [&mut dyn Work], side: &Side) -> Result<(), Locked> {
     roll_back(db);
     match execute(db, "BEGIN IMMEDIATE") {
         Err(error) if is_locked(&error) => return Err(Locked),
+        Err(error) if side.makes_room(&error, works) => return transact(db, works, side),
         Err(error) => {
-            works.iter_mut().for_each(|work| work.fail(explain(&error, path)));
+            works.iter_mut().for_each(|work| work.fail(explain(&error, &side.path)));
             return Ok(());
         }
         Ok(()) => {}
     }
-    let done = works.iter_mut().try_for_each(|work| work.run(db)).and_then(|()| commit(db, newest));
+    let done = works.iter_mut().try_for_each(|work| work.run(db)).and_then(|()| commit(db, side.newest.as_ref()));
     let Err(error) = done else { return Ok(()) };
     roll_back(db);
     match works {
-        [only] => only.fail(explain(&error, path)),
-        many => many.iter_mut().for_each(|work| alone(db, *work, path, newest)),
+        [_] if side.makes_room(&error, works) => return transact(db, works, side),
+        [only] => only.fail(explain(&error, &side.path)),
+        many => many.iter_mut().for_each(|work| alone(db, *work, side)),
     }
     Ok(())
 }
@@ -80,9 +99,9 @@ fn commit(db: &Connection, newest: Option<&Newest>) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn alone(db: &Connection, work: &mut dyn Work, path: &Path, newest: Option<&Newest>) {
-    if let Err(locked) = transact(db, &mut [&mut *work], path, newest) {
-        work.fail(locked.explain(path));
+fn alone(db: &Connection, work: &mut dyn Work, side: &Side) {
+    if let Err(locked) = transact(db, &mut [&mut *work], side) {
+        work.fail(locked.explain(&side.path));
     }
 }
 

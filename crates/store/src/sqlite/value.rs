@@ -17,6 +17,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::failure::{Done, unavailable};
 use super::pack::unpack_values;
 use super::place::make_folder;
+use super::reserve::{Reserve, Room};
 use super::row::signed;
 use crate::refusals;
 use crate::store::RunRef;
@@ -33,10 +34,17 @@ impl ValueFiles {
     }
 
     /// Stores bytes; after Ok they are durable.
-    pub(super) fn put(&self, bytes: &[u8]) -> Result<ValueRef> {
+    pub(super) fn put(&self, bytes: &[u8], room: Room, reserve: &Reserve) -> Result<ValueRef> {
         let value = ValueRef::of(bytes);
         let path = self.path(&value.digest);
-        self.write(&path, bytes).map(|()| value).map_err(|error| unwritable(&path, &error))
+        let mut written = self.write(&path, bytes);
+        let is_full = written
+            .as_ref()
+            .is_err_and(|error| matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded));
+        if is_full && room == Room::Reserve && Reserve::is_for(bytes) && reserve.spend() {
+            written = self.write(&path, bytes);
+        }
+        written.map(|()| value).map_err(|error| unwritable(&path, &error))
     }
 
     /// Every file under its name, with its size. Drafts and strange names are left out.

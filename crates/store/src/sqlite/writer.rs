@@ -8,7 +8,6 @@
 //! A call blocks its thread for one sync at most. A future that is dropped may still take effect.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -19,9 +18,9 @@ use tokio::sync::oneshot;
 
 use super::failure::{Done, Failure, unavailable};
 use super::log::Log;
-use super::newest::Newest;
+use super::reserve::Room;
 use super::settings::Patience;
-use super::transact::{Locked, Work, transact};
+use super::transact::{Locked, Side, Work, transact};
 
 /// The owner of the writing connection. Dropping it ends its thread.
 pub(super) struct Writer {
@@ -31,11 +30,9 @@ pub(super) struct Writer {
 
 struct Shared {
     db: Mutex<Connection>,
-    path: PathBuf,
+    side: Side,
     patience: Patience,
     log: Arc<Log>,
-    /// None in a store that is only read.
-    newest: Option<Newest>,
     queue: Mutex<Queue>,
     /// How long the queue is, to be asked without its lock.
     queued: AtomicUsize,
@@ -60,6 +57,7 @@ trait Queued: Work {
 /// An act, what came of it, and who wants to know.
 struct Act<T, F> {
     act: F,
+    room: Room,
     outcome: Option<Result<T>>,
     reply: Option<oneshot::Sender<Answer<T, F>>>,
 }
@@ -81,6 +79,10 @@ impl<T: Send, F: FnMut(&Connection) -> Done<T> + Send> Work for Act<T, F> {
     fn fail(&mut self, error: Error) {
         self.outcome = Some(Err(error));
     }
+
+    fn room(&self) -> Room {
+        self.room
+    }
 }
 
 impl<T: Send, F: FnMut(&Connection) -> Done<T> + Send> Queued for Act<T, F> {
@@ -94,14 +96,8 @@ impl<T: Send, F: FnMut(&Connection) -> Done<T> + Send> Queued for Act<T, F> {
 
 impl Writer {
     /// Takes the connection and starts the thread.
-    pub(super) fn start(
-        db: Connection,
-        path: PathBuf,
-        patience: Patience,
-        log: Arc<Log>,
-        newest: Option<Newest>,
-    ) -> Result<Self> {
-        let shared = Arc::new(Shared::new(db, path, patience, log, newest));
+    pub(super) fn start(db: Connection, side: Side, patience: Patience, log: Arc<Log>) -> Result<Self> {
+        let shared = Arc::new(Shared::new(db, side, patience, log));
         let served = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("lodestep-writer".to_owned())
@@ -112,14 +108,8 @@ impl Writer {
 
     /// Takes the connection and starts no thread: every act is done where it is called, also when others wait. For
     /// callers on one thread.
-    pub(super) fn without_thread(
-        db: Connection,
-        path: PathBuf,
-        patience: Patience,
-        log: Arc<Log>,
-        newest: Option<Newest>,
-    ) -> Self {
-        Self { shared: Arc::new(Shared::new(db, path, patience, log, newest)), thread: None }
+    pub(super) fn without_thread(db: Connection, side: Side, patience: Patience, log: Arc<Log>) -> Self {
+        Self { shared: Arc::new(Shared::new(db, side, patience, log)), thread: None }
     }
 
     /// Replaces the connection; returns the one before.
@@ -133,20 +123,30 @@ impl Writer {
         T: Send + 'static,
         F: FnMut(&Connection) -> Done<T> + Send + 'static,
     {
-        self.write_all(0, vec![act]).await.pop().unwrap_or_else(|| Err(ended()))
+        self.write_within(Room::Free, act).await
+    }
+
+    /// The same for an act that may take so much when the disk is full.
+    pub(super) async fn write_within<T, F>(&self, room: Room, act: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnMut(&Connection) -> Done<T> + Send + 'static,
+    {
+        self.write_all(0, vec![(room, act)]).await.pop().unwrap_or_else(|| Err(ended()))
     }
 
     /// Runs acts in one transaction, each standing or falling alone. An act may run again after a rollback.
     ///
     /// `run` is the run that commits, or 0. When it is another than the last one, other runs are likely to be about to
     /// commit on this thread: they are let go first, so that one sync serves them all.
-    pub(super) async fn write_all<T, F>(&self, run: i64, acts: Vec<F>) -> Vec<Result<T>>
+    pub(super) async fn write_all<T, F>(&self, run: i64, acts: Vec<(Room, F)>) -> Vec<Result<T>>
     where
         T: Send + 'static,
         F: FnMut(&Connection) -> Done<T> + Send + 'static,
     {
         let shared = &self.shared;
-        let mut acts: Vec<Act<T, F>> = acts.into_iter().map(|act| Act { act, outcome: None, reply: None }).collect();
+        let new = |(room, act)| Act { act, room, outcome: None, reply: None };
+        let mut acts: Vec<Act<T, F>> = acts.into_iter().map(new).collect();
         if self.thread.is_none() {
             shared.wait_here(&mut acts);
             return acts.into_iter().map(|act| act.outcome.unwrap_or_else(|| Err(ended()))).collect();
@@ -177,13 +177,12 @@ impl Drop for Writer {
 }
 
 impl Shared {
-    fn new(db: Connection, path: PathBuf, patience: Patience, log: Arc<Log>, newest: Option<Newest>) -> Self {
+    fn new(db: Connection, side: Side, patience: Patience, log: Arc<Log>) -> Self {
         Self {
             db: Mutex::new(db),
-            path,
+            side,
             patience,
             log,
-            newest,
             queue: Mutex::default(),
             queued: AtomicUsize::new(0),
             arrived: Condvar::new(),
@@ -216,7 +215,7 @@ impl Shared {
         };
         self.patience.set(Patience::NONE);
         let mut works: Vec<&mut dyn Work> = acts.iter_mut().map(|act| act as &mut dyn Work).collect();
-        let done = transact(&db, &mut works, &self.path, self.newest.as_ref());
+        let done = transact(&db, &mut works, &self.side);
         drop(db);
         self.log.note_commit();
         if self.log.is_overdue() {
@@ -232,8 +231,8 @@ impl Shared {
         let db = lock(&self.db);
         self.patience.set(Patience::LONG);
         let mut works: Vec<&mut dyn Work> = acts.iter_mut().map(|act| act as &mut dyn Work).collect();
-        if let Err(locked) = transact(&db, &mut works, &self.path) {
-            works.iter_mut().for_each(|work| work.fail(locked.explain(&self.path)));
+        if let Err(locked) = transact(&db, &mut works, &self.side) {
+            works.iter_mut().for_each(|work| work.fail(locked.explain(&self.side.path)));
         }
         self.log.note_commit();
         self.restart_overdue(&db);
@@ -273,13 +272,13 @@ impl Shared {
             self.patience.set(Patience::LONG);
             let ran = catch_unwind(AssertUnwindSafe(|| {
                 let mut each: Vec<&mut dyn Work> = works.iter_mut().map(|work| &mut **work as &mut dyn Work).collect();
-                transact(&db, &mut each, &self.path, self.newest.as_ref())
+                transact(&db, &mut each, &self.side)
             }));
             self.log.note_commit();
             // A panic is a bug in one of them; none was committed, and whoever waits learns it.
             let end = match ran {
                 Ok(Ok(())) => None,
-                Ok(Err(Locked)) => Some(Locked.explain(&self.path)),
+                Ok(Err(Locked)) => Some(Locked.explain(&self.side.path)),
                 Err(_) => Some(unavailable("the store failed while it wrote", "this is a fault in lodestep")),
             };
             if let Some(error) = end {

@@ -7,7 +7,7 @@ use lodestep::core::ids::DEFAULT_NAMESPACE;
 use lodestep::core::rules::standing::Status;
 use lodestep::core::{Error, Timestamp};
 use lodestep::store::garbage::Mode;
-use lodestep::store::sqlite::{Condition, FileSystem, Ground, Life, Testimony, ground};
+use lodestep::store::sqlite::{Condition, FileSystem, Ground, Life, Reserved, Testimony, ground};
 use lodestep::store::{Filter, RunRef, SqliteStore, Store, SystemClock};
 use lodestep::{Runtime, inspect};
 
@@ -52,6 +52,7 @@ pub async fn look(app: &App, checkup: &mut Checkup) -> Option<Opened> {
     if !there {
         return None;
     }
+    reserve(&ground, checkup);
     log(&ground, checkup);
     let store = match SqliteStore::open_untouched(&path, Arc::new(SystemClock)) {
         Ok(store) => Arc::new(store),
@@ -114,6 +115,22 @@ fn place(ground: &Ground, checkup: &mut Checkup) {
         Some(free) if free < LITTLE_ROOM => checkup.warn(Area::Disk, format!("{} are free", bytes(free)), next),
         Some(free) => checkup.ok(Area::Disk, format!("{} are free", bytes(free))),
         None => checkup.warn(Area::Disk, "how much room there is can't be told", "see that there is some"),
+    }
+}
+
+fn reserve(ground: &Ground, checkup: &mut Checkup) {
+    match ground.reserve {
+        Reserved::Kept(room) => checkup.ok(Area::Disk, format!("{} are held back for outcomes", bytes(room))),
+        Reserved::Spent => checkup.problem(
+            Area::Disk,
+            "what was held back for outcomes is spent: only what became of effects is stored, and nothing is sent",
+            "make room: the reserve is made anew by the next command or worker that writes, and all goes on",
+        ),
+        Reserved::Missing => checkup.warn(
+            Area::Disk,
+            "nothing is held back for outcomes: on a full disk one that is seen may not be stored",
+            "make room; the next command that opens the store to write makes the reserve, such as `lodestep ls`",
+        ),
     }
 }
 

@@ -50,6 +50,9 @@ impl Drive {
                 }
                 Err(error) if tries.allow(&error) && !self.shutdown.is_begun() => {
                     tries.refused(&error);
+                    if will_pass(&error) {
+                        self.store_outcomes(seen).await;
+                    }
                     self.pause(seen, &tries).await;
                     checkpoint = self.load_again(seen, &mut tries).await?;
                     self.end_grace(&checkpoint);
@@ -104,6 +107,32 @@ impl Drive {
         self.dispatch(&after, run, request);
         let rests = self.inbox == after.inbox && !parks;
         Ok(if rests { Step::Rests(after) } else { Step::Further(after) })
+    }
+
+    /// What became of actions, without anything that follows from it: for that alone a store without room has a reserve.
+    /// What it does not take stays in `seen`.
+    async fn store_outcomes(&mut self, seen: &mut Vec<Done>) {
+        let (actions, replies): (Vec<Done>, Vec<Done>) =
+            std::mem::take(seen).into_iter().partition(|done| !matches!(done, Done::Reply { .. }));
+        *seen = replies;
+        // A failure is the one that the pass meets again.
+        if actions.is_empty() || self.try_store_outcomes(&actions).await.is_err() {
+            seen.extend(actions);
+        }
+    }
+
+    async fn try_store_outcomes(&mut self, actions: &[Done]) -> Result<()> {
+        let checkpoint = self.load().await?;
+        let outcomes: Vec<String> = actions.iter().filter_map(|done| tool_of(&checkpoint, done)).collect();
+        let draft = self.words_and_outcomes(checkpoint, &[], actions)?;
+        if draft.is_empty() {
+            return Ok(());
+        }
+        self.cache.keep(draft.values());
+        // Large values stay in it: the store knows then what they are for.
+        self.store(draft.seal(), &[], false).await?;
+        outcomes.iter().for_each(|tool| fault::reach(tool, Point::Outcome));
+        Ok(())
     }
 
     /// Reads the state again; as often as it takes while it can't be read for now.

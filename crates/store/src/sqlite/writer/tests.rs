@@ -12,7 +12,8 @@ fn writer() -> (TempDir, Writer) {
     let (patience, log) = (Patience::default(), Arc::new(Log::default()));
     let db = settings::writer(&path, patience.clone(), log.pages()).expect("opened");
     db.execute_batch("CREATE TABLE x (text TEXT UNIQUE)").expect("made");
-    (folder, Writer::start(db, path, patience, log, None).expect("started"))
+    let side = Side { path, newest: None, reserve: None };
+    (folder, Writer::start(db, side, patience, log).expect("started"))
 }
 
 fn insert(text: String) -> impl FnMut(&Connection) -> Done<usize> + Send + 'static {
@@ -36,7 +37,7 @@ fn a_full_disk_refuses_and_goes_on_when_there_is_room() {
     let (_folder, writer) = writer();
     block_on(async {
         pragma(&writer, "PRAGMA max_page_count = 10");
-        let acts = [10, 100_000, 11].map(|len| insert("x".repeat(len))).into_iter().collect();
+        let acts = [10, 100_000, 11].map(|len| (Room::Free, insert("x".repeat(len)))).into_iter().collect();
         let results = writer.write_all(0, acts).await;
         let codes: Vec<_> = results.iter().map(|result| result.as_ref().map_err(Error::code)).collect();
         assert_eq!(codes, [Ok(&1), Err("store.unavailable"), Ok(&1)], "whoever has room is stored");
@@ -69,10 +70,11 @@ fn a_refused_act_and_a_failed_one_leave_the_others_be() {
     let acts: Vec<_> = (0..30)
         .map(|place| {
             let mut insert = insert(format!("{}", place.min(20)));
-            move |db: &Connection| match place {
+            let act = move |db: &Connection| match place {
                 7 => Err(Error::new("test.refused", "no", "").into()),
                 _ => insert(db),
-            }
+            };
+            (Room::Free, act)
         })
         .collect();
     let results = block_on(writer.write_all(0, acts));
@@ -114,6 +116,7 @@ fn a_panic_in_one_act_is_an_error_and_not_the_end() {
         let db = lock(&writer.shared.db);
         let answer = writer.shared.enqueue(vec![Act {
             act: |_: &Connection| -> Done<usize> { panic!("on purpose") },
+            room: Room::Free,
             outcome: None,
             reply: None,
         }]);
