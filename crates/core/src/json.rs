@@ -33,6 +33,20 @@ pub fn parse_strict(text: &str) -> Result<Value, String> {
     Ok(value)
 }
 
+/// The first number within a value that a double can't hold exactly: its canonical bytes would say another one.
+pub fn inexact(value: &Value) -> Option<&serde_json::Number> {
+    match value {
+        Value::Number(number) => {
+            let magnitude = number.as_u64().or_else(|| number.as_i64().map(i64::unsigned_abs));
+            Some(number)
+                .filter(|_| magnitude.is_some_and(|magnitude| (magnitude as f64) as u128 != u128::from(magnitude)))
+        }
+        Value::Array(values) => values.iter().find_map(inexact),
+        Value::Object(values) => values.values().find_map(inexact),
+        Value::Null | Value::Bool(_) | Value::String(_) => None,
+    }
+}
+
 /// The canonical bytes of a value after RFC 8785: keys sorted, numbers in their shortest form, no white space.
 ///
 /// 1, 1.0 and 1e0 are one number, and so are -0 and 0; a missing key and null differ.
@@ -201,6 +215,8 @@ impl<'de> Visitor<'de> for Strict {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn same(a: &str, b: &str) -> bool {
@@ -261,6 +277,21 @@ mod tests {
         }
         for text in ["9007199254740992", "-9007199254740992", "0.1", "1.5e300", "0.000", "123456.789", "5e-324"] {
             assert!(parse_strict(text).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_number_that_a_double_cannot_hold_is_found_wherever_it_stands() {
+        let most = 1_u64 << 53;
+        let texts = [json!("9007199254740993"), json!(true)];
+        for sound in
+            [json!(most), json!(i64::MIN), json!(10_u64.pow(16)), json!(0.1), json!(1e300)].into_iter().chain(texts)
+        {
+            assert_eq!(inexact(&json!({ "a": [sound] })), None, "{sound}");
+        }
+        for odd in [json!(most + 1), json!(most + 3), json!(u64::MAX), json!(i64::MIN + 1)] {
+            let number = odd.as_number().cloned();
+            assert_eq!(inexact(&json!({ "a": [1, { "b": odd }] })), number.as_ref());
         }
     }
 }

@@ -17,7 +17,7 @@ use lodestep_store::{RunRef, RunRow, StartRun, Started};
 use serde_json::Value;
 
 use crate::inspect;
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, exact};
 
 /// What is told of an action that the origin had not sent.
 const WITHDRAWN: &str = "not done: the run was forked before it was sent. Call the tool again if it is still wanted";
@@ -61,7 +61,7 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// `run.no_such_step`, `run.id_taken`, `quota.not_enough`, `fork.values_erased` when the state needs a value that was
+    /// `run.no_such_step`, `run.id_taken`, `input.invalid` for a number that can't be held exactly, `quota.not_enough`, `fork.values_erased` when the state needs a value that was
     /// erased, `fork.too_deep`.
     pub async fn fork(&self, fork: Fork) -> Result<Forked> {
         let origin = &fork.origin;
@@ -79,7 +79,7 @@ impl Runtime {
             return Err(Error::new("fork.too_deep", what, "fork one of its origins"));
         }
         let mut values = self.taken_along(&origin.run, &opened.checkpoint).await?;
-        let inputs = canonical(fork.inputs.as_ref().unwrap_or(&opened.inputs));
+        let inputs = exact(fork.inputs.as_ref().unwrap_or(&opened.inputs))?;
         let inputs = self.keep_value(&mut values, inputs).await?;
         let quota = self.granted(&fork, &key.run).await?;
         let forked = RunForked {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use lodestep_core::context::Blobs;
 use lodestep_core::event::RunStarted;
-use lodestep_core::json::canonical;
+use lodestep_core::json::{canonical, inexact};
 use lodestep_core::label;
 use lodestep_core::rules::inbox::{Message, Verdict, Word};
 use lodestep_core::rules::upgrade::planned;
@@ -109,13 +109,13 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// `run.label_invalid`; `run.id_taken` when the id is another agent's or has other inputs; the store's own errors.
+    /// `run.label_invalid`; `input.invalid` for a number that can't be held exactly; `run.id_taken` when the id is another agent's or has other inputs; the store's own errors.
     pub async fn start(&self, start: Start) -> Result<Started> {
         label::check(&start.labels)?;
         let id = start.id.unwrap_or_else(|| RunId::from_uuid((self.ids)()));
         let key = RunKey::new(id);
         let definition = start.definition.to_bytes();
-        let inputs = canonical(&start.inputs);
+        let inputs = exact(&start.inputs)?;
         let mut values = Values::new();
         let definition_value = self.keep_value(&mut values, definition).await?;
         let inputs_value = self.keep_value(&mut values, inputs).await?;
@@ -234,6 +234,17 @@ impl Runtime {
             let what = format!("value {} of run {} is gone", stored.digest, run.key.run);
             Error::new("store.value_missing", what, "`lodestep verify` says what else is missing")
         })
+    }
+}
+
+/// The canonical bytes of inputs, which are what was given.
+pub(crate) fn exact(inputs: &Value) -> Result<Vec<u8>> {
+    match inexact(inputs) {
+        None => Ok(canonical(inputs)),
+        Some(number) => {
+            let what = format!("the number {number} in the inputs can't be held exactly");
+            Err(Error::new("input.invalid", what, "give it as a string"))
+        }
     }
 }
 

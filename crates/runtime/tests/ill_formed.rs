@@ -4,7 +4,6 @@ mod support;
 
 use std::sync::{Arc, Mutex};
 
-use lodestep::Runtime;
 use lodestep::core::checkpoint::How;
 use lodestep::core::effect::Class;
 use lodestep::core::json::parse_strict;
@@ -13,7 +12,9 @@ use lodestep::core::{Checkpoint, Ordinal};
 use lodestep::model::ScriptModel;
 use lodestep::store::{MemoryStore, Store};
 use lodestep::tools::{Functions, ToolError};
+use lodestep::{Runtime, Start};
 use lodestep_model::{Model, ModelError, ModelFuture, Request};
+use serde_json::json;
 use support::*;
 
 /// A script behind a provider that refuses whatever is no strict JSON, and keeps what it was sent.
@@ -105,6 +106,12 @@ async fn dat_02_what_a_tool_says_is_kept_to_the_byte_and_shown_as_text() {
     for class in [Class::Read, Class::Unsafe] {
         for (said, is_text, shown) in [
             (b"{\"id\":\"\\udc00\"}".as_slice(), true, r#"{\"id\":\"\\udc00\"}"#),
+            (
+                b"[9007199254740993,0.10000000000000000001,NaN,1e400]",
+                true,
+                "[9007199254740993,0.10000000000000000001,NaN,1e400]",
+            ),
+            (b"a\0b", true, r"a\u0000b"),
             (b"caf\xe9 \xed\xa0\x80 end", false, "caf\u{fffd} "),
             (b"\xff\xfe", false, "\u{fffd}\u{fffd}"),
             (crabs.as_bytes(), true, "🦀🦀🦀"),
@@ -126,4 +133,33 @@ async fn dat_02_what_a_tool_says_is_kept_to_the_byte_and_shown_as_text() {
             assert_eq!(next.contains('\u{fffd}'), !is_text, "{class}: a character was cut: {next}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_number_in_a_call_is_sent_as_it_is_written_or_refused_by_name() {
+    let numbers = ["9007199254740993", "123456789012345678901234567890", "1e400", "0.10000000000000000001"];
+    for number in numbers {
+        let call = r#"{"replies": [{"calls": [{"name": "pay", "arguments": {"n": NUMBER}}, {"name": "read"}]},
+            {"calls": [{"name": "finish", "arguments": {"summary": "done"}}]}]}"#;
+        let (provider, ledger) = (Provider::of(&call.replace("NUMBER", number)), Ledger::default());
+        let (runtime, end) = run(&provider, &ledger, b"read", Class::Read).await;
+        assert!(ledger.counts().is_empty(), "{number} was sent as another one");
+        let refusal = String::from_utf8(bytes_of(&runtime, &end, 1).await).expect("text");
+        assert!(refusal.contains(&format!("the number {number} can't be held exactly")), "{refusal}");
+        assert_eq!(bytes_of(&runtime, &end, 2).await, b"read", "its sibling was done");
+    }
+}
+
+#[tokio::test]
+async fn a_start_with_a_number_that_cannot_be_held_is_refused_and_stores_nothing() {
+    let (provider, clock) = (Provider::of(r#"{"replies": []}"#), still_clock());
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new(clock.clone()));
+    let runtime = runtime(store, &clock, Functions::default(), &provider);
+    let inputs = json!({ "of": [1, { "n": 9_007_199_254_740_993_u64 }] });
+    let definition = agent(Vec::new(), &[]);
+    let start = Start { definition, inputs, id: None, labels: Default::default(), join_unfinished: false };
+    let error = runtime.start(start).await.expect_err("refused");
+    assert_eq!(error.code(), "input.invalid");
+    assert!(error.what().contains("9007199254740993"), "{error}");
+    assert!(runtime.store().list("default", &Default::default()).await.expect("listed").is_empty());
 }

@@ -34,7 +34,8 @@ pub async fn artifacts(app: &App, run: &str, name: Option<String>, version: Opti
             name.escape_default(),
             version.map(|version| format!(" of version {version}")).unwrap_or_default()
         );
-        return Err(Error::new("artifact.not_found", what, format!("it has: {}", known.join(", "))));
+        let next = if known.is_empty() { "it has none".to_owned() } else { format!("it has: {}", known.join(", ")) };
+        return Err(Error::new("artifact.not_found", what, next));
     };
     let blobs = runtime.store().values(&row.run, &[found.content]).await?;
     let bytes = blobs.get(&found.content.digest).ok_or_else(|| {

@@ -2,6 +2,7 @@
 
 use lodestep::core::checkpoint::{Checkpoint, How};
 use lodestep::core::definition::QuotaLimits;
+use lodestep::core::json::parse_strict;
 use lodestep::core::quota::Quota;
 use lodestep::core::{Error, Result, RunId};
 use lodestep::fork::Fork;
@@ -111,8 +112,10 @@ fn changed(inputs: &Value, given: &[(String, String)]) -> Result<Option<Value>> 
         *known = if known.is_string() {
             Value::String(text.clone())
         } else {
-            let read: Option<Value> = serde_json::from_str(text).ok();
-            let same = read.filter(|read| std::mem::discriminant(read) == std::mem::discriminant(known));
+            let read = parse_strict(text).map_err(|fault| {
+                Error::new("input.invalid", format!("input {name}: {fault}"), format!("it was {known}"))
+            });
+            let same = Some(read?).filter(|read| std::mem::discriminant(read) == std::mem::discriminant(known));
             same.ok_or_else(|| {
                 let what = format!("input {name}: `{}` is not what it was, {known}", text.escape_debug());
                 Error::new("input.invalid", what, "give a value of the same type")

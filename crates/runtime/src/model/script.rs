@@ -1,7 +1,7 @@
 //! A model that says what a file tells it to: for tests, and to see what an agent file does with a given reply.
 //!
-//! The file is JSON: `{"replies": [{"text": "…", "calls": [{"name": "…", "arguments": {…}}]}]}`. `raw` in place of
-//! `arguments` is sent as it stands, valid or not. Half of a surrogate pair in a `text` becomes U+FFFD, as with any provider. `stop` is `end`, `tool_calls`, `output_limit` or `refused`; `usage` is
+//! The file is JSON: `{"replies": [{"text": "…", "calls": [{"name": "…", "arguments": {…}}]}]}`. The arguments
+//! are sent as they are written; `raw` in their place is a text that is sent, valid or not. Half of a surrogate pair in a `text` becomes U+FFFD, as with any provider. `stop` is `end`, `tool_calls`, `output_limit` or `refused`; `usage` is
 //! `{"input_tokens": n, "output_tokens": n}`; `error` in place of all of it is `not_sent`, `lost`, `busy`, `too_long` or `rejected`.
 //! The n-th reply of the file answers the n-th turn of a run, so that a reply that was lost is said again.
 
@@ -10,7 +10,7 @@ use std::path::Path;
 use lodestep_core::{Error, Result};
 use lodestep_model::{Call, Model, ModelError, ModelFuture, Reply, Request, StopReason, Usage};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// See the module's page.
 #[derive(Clone, Debug, Deserialize)]
@@ -35,7 +35,7 @@ struct ScriptedReply {
 struct ScriptedCall {
     name: String,
     #[serde(default)]
-    arguments: Option<Value>,
+    arguments: Option<Box<RawValue>>,
     #[serde(default)]
     raw: Option<String>,
 }
@@ -80,7 +80,7 @@ impl ScriptModel {
             name: call.name.clone(),
             arguments: match (&call.raw, &call.arguments) {
                 (Some(raw), _) => raw.clone(),
-                (None, Some(arguments)) => arguments.to_string(),
+                (None, Some(arguments)) => arguments.get().to_owned(),
                 (None, None) => "{}".to_owned(),
             },
         });

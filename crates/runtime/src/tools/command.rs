@@ -8,7 +8,9 @@ use std::time::Duration;
 use lodestep_core::effect::Seen;
 use lodestep_core::reference::with_inputs;
 use lodestep_core::rules::settle::LookedUp;
+use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::process::{Cage, Command, Ended, Holder, Output, clean_environment};
 use crate::secrets::{Environment, Removed, Scrubber};
@@ -79,11 +81,10 @@ impl Program<'_> {
         if output.ended != Ended::Exited(0) {
             return LookedUp::Unknown(format!("the lookup {}", failure(&output)));
         }
-        let said: Option<Value> = serde_json::from_slice(&output.stdout).ok();
-        let status = said.as_ref().and_then(|said| said.get("status")).and_then(Value::as_str);
-        match status {
+        let said: Option<Said<'_>> = serde_json::from_slice(&output.stdout).ok();
+        match said.as_ref().map(|said| said.status.as_str()) {
             Some("done") => {
-                let result = said.as_ref().and_then(|said| said.get("result"));
+                let result = said.and_then(|said| said.result);
                 LookedUp::Done(result.map(text_of).unwrap_or_else(|| b"done, says the lookup".to_vec()))
             }
             Some("absent") => LookedUp::Absent,
@@ -105,8 +106,18 @@ fn clean(scrubber: &Scrubber, mut output: Output, removed: &mut Removed) -> Outp
     output
 }
 
-fn text_of(value: &Value) -> Vec<u8> {
-    value.as_str().map_or_else(|| value.to_string().into_bytes(), |text| text.as_bytes().to_vec())
+/// What a lookup says.
+#[derive(Deserialize)]
+struct Said<'a> {
+    status: String,
+    /// To the byte: a number may be longer than any type here.
+    #[serde(borrow, default)]
+    result: Option<&'a RawValue>,
+}
+
+/// A text is what it says, anything else as it is written.
+fn text_of(value: &RawValue) -> Vec<u8> {
+    serde_json::from_str::<String>(value.get()).map_or_else(|_| value.get().as_bytes().to_vec(), String::into_bytes)
 }
 
 fn sight_of(output: Output, timeout: Duration) -> Sight {
