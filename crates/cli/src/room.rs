@@ -1,5 +1,7 @@
 //! A full disk, as whoever lists runs can see it: a worker that can't write its store says so to its own terminal alone.
 
+use lodestep::store::sqlite::{Reserved, ground};
+
 use crate::app::App;
 use crate::text::bytes;
 
@@ -16,10 +18,12 @@ pub fn tell(app: &App) {
         return;
     }
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-    if free < NO_ROOM {
+    let is_spent = ground(&path).reserve == Reserved::Spent;
+    if free < NO_ROOM || is_spent {
         let store = path.display();
+        let kept = if is_spent { ", and only for outcomes" } else { "" };
         lodestep::note!(
-            "warning: {} are free on the disk of {store}: a worker that can't write it waits,",
+            "warning: {} are free on the disk of {store}{kept}: a worker that can't write it waits,",
             bytes(free)
         );
         lodestep::note!("  and goes on by itself once there is room");
