@@ -129,12 +129,10 @@ fn an_unknown_artifact_names_those_that_there_are() {
 }
 
 #[test]
-fn a_file_that_was_moved_stops_the_run_by_its_name_and_nothing_is_lost() {
+fn a_script_that_was_moved_stops_the_run_by_its_name_and_nothing_is_lost() {
     let world = World::new();
-    let program = world.write("tools/pay.sh", "#!/bin/sh\necho x >> paid\n");
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-    std::fs::set_permissions(&program, mode).expect("set");
-    let tables = "[tools.pay]\ndescription = \"Pay.\"\ncommand = [\"tools/pay.sh\"]\ninput = { type = \"object\" }\nclass = \"unsafe\"\n";
+    let tables = "[tools.pay]\ndescription = \"Pay.\"\ncommand = [\"sh\", \"-c\", \"echo x >> paid\"]\ninput = { type = \"object\" }\n\
+        class = \"unsafe\"\n";
     let replies = json!([
         { "calls": [{ "name": "pay" }] },
         { "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] },
@@ -142,17 +140,12 @@ fn a_file_that_was_moved_stops_the_run_by_its_name_and_nothing_is_lost() {
     let agent = world.agent(tables, &replies);
     world.lodestep(&["run", agent.to_str().expect("a path")]).exits(3);
     world.lodestep(&["approve", &world.requests()[0]]).exits(0);
-    let away = world.path().join("away");
-    for file in [program, world.path().join("script.json")] {
-        std::fs::rename(&file, &away).expect("moved");
-        let stopped = world.lodestep(&["resume"]).exits(6);
-        let name = file.file_name().and_then(|name| name.to_str()).expect("a name");
-        assert!(stopped.out.contains("stopped: secret") && stopped.out.contains(name), "{stopped:?}");
-        assert_eq!(world.read("paid"), "", "it was sent");
-        std::fs::rename(&away, &file).expect("moved back");
-    }
-    // The approval still counts, and no attempt was spent.
+    let (script, away) = (world.path().join("script.json"), world.path().join("away"));
+    std::fs::rename(&script, &away).expect("moved");
+    let stopped = world.lodestep(&["resume"]).exits(6);
+    assert!(stopped.out.contains("stopped: secret") && stopped.out.contains("script.json"), "{stopped:?}");
+    assert_eq!(world.read("paid"), "", "it was sent");
+    std::fs::rename(&away, &script).expect("moved back");
     world.lodestep(&["resume"]).exits(0);
-    assert_eq!(world.read("paid"), "x\n");
-    assert_eq!(world.json(&["effects", &world.run_id()])[0]["attempts"].as_array().map(Vec::len), Some(1));
+    assert_eq!(world.read("paid"), "x\n", "the approval still counts");
 }

@@ -13,7 +13,6 @@ mod dispatch;
 mod done;
 mod drive;
 mod lease;
-mod moved;
 pub(crate) mod pinned;
 mod probation;
 mod request;

@@ -17,14 +17,13 @@ use super::Drive;
 use super::quarantine::{LOOK_AGAIN_MS, is_damage};
 use crate::secrets::Secrets;
 use crate::worker::done::Done;
-use crate::worker::moved::gone;
 use crate::worker::pinned::Pinned;
 
 /// Why this program on this machine can't go on with a run.
 pub(super) enum Unfit {
     /// For its definition.
     Definition(Error),
-    /// For secrets that its definition refers to, or files that it names, in words.
+    /// For secrets that its definition refers to, in words.
     Secrets(String),
 }
 
@@ -44,11 +43,9 @@ impl Drive {
             earlier.insert(*ordinal, known);
         }
         self.earlier = earlier;
-        if checkpoint.phase == Phase::Active {
-            let unfit = Secrets::of(&pinned.definition, &self.runtime.environment).unfit();
-            if let Some(unfit) = unfit.or_else(|| gone(&pinned.definition)) {
-                return Err(Unfit::Secrets(unfit));
-            }
+        let unfit = Secrets::of(&pinned.definition, &self.runtime.environment).unfit();
+        if let Some(unfit) = unfit.filter(|_| checkpoint.phase == Phase::Active) {
+            return Err(Unfit::Secrets(unfit));
         }
         self.renewed_secrets(&pinned);
         Ok(pinned)
