@@ -113,10 +113,7 @@ fn sig_01_a_delivery_that_failed_in_the_middle_left_nothing_and_can_be_sent_agai
         let fault = format!("CREATE TRIGGER fault AFTER {write} BEGIN SELECT RAISE(ABORT, 'in the middle'); END");
         database().execute_batch(&fault).expect("made");
         let failed = world.lodestep(&delivery).exits(7);
-        assert!(
-            failed.err.contains("store.unavailable") && failed.err.contains("in the middle"),
-            "{write}: {failed:?}"
-        );
+        assert!(failed.err.contains("store.corrupt") && failed.err.contains("in the middle"), "{write}: {failed:?}");
         database().execute_batch("DROP TRIGGER fault").expect("dropped");
         assert_eq!(stored(), before, "{write}: something is left");
     }
