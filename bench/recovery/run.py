@@ -129,9 +129,10 @@ class Trial:
         end = time.monotonic()
         steps = [step for step, _ in self.lines()]
         later = [at for step, at in self.lines() if at > start and step not in known]
+        missing = sum(steps.count(step) == 0 for step in range(1, self.options.steps + 1))
         return {
             "finished": code == 0,
-            "lost": sum(steps.count(step) == 0 for step in range(1, self.options.steps + 1)),
+            "lost": missing if code == 0 else 0,
             "doubled": sum(steps.count(step) > 1 for step in range(1, self.options.steps + 1)),
             "asked": asked,
             "asked_s": asked_at,

@@ -36,16 +36,13 @@ def prepare(env):
     return {
         "name": "agentplane",
         "version": VERSION,
-        "settings": {
-            "as it ships": "redb, immediate durability, a lease of 30 s",
-            "lease of 2 s": "redb, immediate durability, the shortest lease that it takes",
-        },
+        "settings": {"as it ships": "redb, immediate durability"},
         "key": "the effect declares it, made from run and step",
-        "begin": [program, "work", "{trial}", "{setting}"],
-        "recover": [program, "work", "{trial}", "{setting}"],
+        "begin": [program, "work", "{trial}"],
+        "recover": [program, "work", "{trial}"],
         "asks": 5,
-        "doubts": [program, "doubts", "{trial}", "{setting}"],
-        "settle": [program, "settle", "{trial}", "{setting}", "{doubt}", "{word}"],
+        "doubts": [program, "doubts", "{trial}"],
+        "settle": [program, "settle", "{trial}", "{doubt}", "{word}"],
     }
 
 

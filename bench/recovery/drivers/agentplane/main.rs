@@ -8,7 +8,6 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use agentplane::core::{Assertion, Effect, EffectDescriptor, EffectError, Operator, QuarantineDecision, Recovery};
 use agentplane::prelude::*;
@@ -104,17 +103,13 @@ impl Skill for Steps {
 #[tokio::main]
 async fn main() -> Result<ExitCode, Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [verb, trial, setting, rest @ ..] = words.as_slice() else {
-        return Err("VERB TRIAL SETTING".into());
+    let [verb, trial, rest @ ..] = words.as_slice() else {
+        return Err("VERB TRIAL".into());
     };
     let trial = PathBuf::from(trial);
     let job = Job::read(&trial)?;
     let store: Arc<dyn JournalStore> = Arc::new(RedbStore::open(trial.join("agentplane.redb"))?);
-    let mut builder = Runtime::builder(store).owner("recovery").skill(Steps(job.clone()));
-    if setting == "lease of 2 s" {
-        builder = builder.lease_ttl(Duration::from_secs(2));
-    }
-    let runtime = builder.build();
+    let runtime = Runtime::builder(store).owner("recovery").skill(Steps(job.clone())).build();
     let request = Tainted::trusted(json!({ "run": job.run }));
     let outcome = runtime.start("recovery.steps", request).once(format!("recovery:{}", job.run)).settle().await?;
     let status = match (verb.as_str(), rest) {
