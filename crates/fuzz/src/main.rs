@@ -23,7 +23,7 @@ use lodestep_fuzz::targets::{ALL, Target, named};
 const STACK_BYTES: usize = 2 << 20;
 
 /// A call that takes longer, by the clock on the wall, comes to no end.
-const HANGS: Duration = Duration::from_secs(10);
+const HANGS: Duration = Duration::from_secs(30);
 
 /// So many processes of one target may end before it is left alone.
 const ENDS: u64 = 4;
