@@ -6,10 +6,12 @@
 //! # Layout
 //!
 //! `ci` is the sum of the others; `test`, `tidy` and `licences` are its parts that are more than one cargo
-//! command; `mutate` proves that tests can fail; `simulate` plays what can go wrong; `bench` measures. `workspace` knows where things lie.
+//! command; `mutate` proves that tests can fail; `simulate` plays what can go wrong; `fuzz` sends
+//! what nobody meant; `bench` measures. `workspace` knows where things lie.
 
 mod bench;
 mod ci;
+mod fuzz;
 mod licences;
 mod mutate;
 mod simulate;
@@ -30,7 +32,11 @@ cargo xtask <command>
   licences                licences, banned crates and sources of every dependency
   mutate [G4|NAME|--all]  break the product on purpose and see that the named test notices
   simulate [--seeds N]    random simulations with every fault, in release; --seed S plays one again
+<<<<<<< HEAD
                           --store memory|sqlite|mixed; --exhaustive kills small agents everywhere
+=======
+  fuzz [TARGET...]        inputs by chance for all that is read from outside; --seconds N each, --seed S
+>>>>>>> 8eb8b8d (Fuzz everything that is read from outside)
   bench [ARGS]            the benchmarks, in release";
 
 fn main() -> ExitCode {
@@ -56,6 +62,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         ("mutate", []) => mutate::run("--all"),
         ("mutate", [which]) => mutate::run(which),
         ("simulate", args) => simulate::run(args),
+        ("fuzz", args) => fuzz::run(args),
         ("bench", args) => bench::run(args),
         ("help" | "--help" | "-h", _) => {
             println!("{USAGE}");

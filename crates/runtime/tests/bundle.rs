@@ -193,5 +193,10 @@ async fn an_altered_bundle_is_refused_and_names_what_is_wrong() {
         let error = there.runtime.import(&bytes[..length]).await.expect_err("it is cut");
         assert_eq!(error.code(), code, "{length}");
     }
+    // A length that nothing has is refused before as much is unpacked as it says.
+    let long = [&(1_u64 << 40).to_le_bytes()[..], &plain].concat();
+    let packed = zstd::encode_all(long.as_slice(), 0).expect("packed");
+    let error = there.runtime.import(packed.as_slice()).await.expect_err("none is so long");
+    assert!(error.what().contains("says that it has 1099511627776 bytes"), "{error}");
     assert_eq!(there.runtime.store().list("default", &Default::default()).await.expect("listed").len(), 0);
 }

@@ -18,6 +18,7 @@
 //! - [`memory`]: the reference implementation.
 //! - [`sqlite`]: one file, several processes.
 //! - [`conformance`]: the suite; public, so that another store can prove itself.
+//! - `testing`, with the feature of that name: how columns are packed, for whoever gives it damaged ones.
 
 pub mod audit;
 pub mod changes;
@@ -33,6 +34,8 @@ pub mod retention;
 pub mod rows;
 pub mod sqlite;
 pub mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use audit::{Audit, Beside, Found, Letter};
 pub use changes::Changes;

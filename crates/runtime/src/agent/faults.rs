@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 
 use lodestep_core::Error;
 
+/// So many faults are told. A file with more is another kind of file, and each fault's place is looked for from the start.
+pub(super) const MOST_FAULTS: usize = 100;
+
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -50,7 +53,11 @@ impl AgentFileErrors {
 
     /// Every fault of a file, in its order.
     pub(super) fn listed(code: &'static str, path: &Path, faults: Vec<Fault>) -> Self {
-        let count = if faults.len() == 1 { "a fault".to_owned() } else { format!("{} faults", faults.len()) };
+        let count = match faults.len() {
+            1 => "a fault".to_owned(),
+            many @ MOST_FAULTS.. => format!("at least {many} faults"),
+            some => format!("{some} faults"),
+        };
         let list: String = faults.iter().map(|fault| format!("\n  {fault}")).collect();
         let what = format!("{} has {count}; nothing was started{list}", path.display());
         Self { error: Error::new(code, what, ""), faults }
@@ -111,6 +118,9 @@ impl<'a> Faults<'a> {
 
     /// Adds a fault at a byte of another file.
     pub fn add_in(&self, file: &Path, text: &str, at: usize, what: impl Into<String>, mend: impl Into<String>) {
+        if self.found.borrow().len() >= MOST_FAULTS {
+            return;
+        }
         let (line, column) = place(text, at);
         self.found.borrow_mut().push(Fault {
             file: file.to_owned(),
@@ -142,7 +152,19 @@ pub(super) fn place(text: &str, at: usize) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::place;
+    use std::path::Path;
+
+    use super::{AgentFileErrors, Faults, MOST_FAULTS, place};
+
+    #[test]
+    fn no_more_faults_are_told_than_anyone_reads() {
+        let (path, text) = (Path::new("agent.toml"), "k\n".repeat(200));
+        let faults = Faults::new(path, &text);
+        (0..200).for_each(|nth| faults.add(nth * 2, "wrong", ""));
+        let errors = AgentFileErrors::invalid(path, faults.into_sorted());
+        assert_eq!(errors.faults().len(), MOST_FAULTS);
+        assert!(errors.to_string().starts_with("agent.toml has at least 100 faults;"), "{errors}");
+    }
 
     #[test]
     fn places_count_characters_from_one() {

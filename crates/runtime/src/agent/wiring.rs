@@ -11,7 +11,7 @@ use toml::de::DeTable;
 
 use super::command::environment;
 use super::duration::SECOND_MS;
-use super::faults::{AgentFileErrors, Faults};
+use super::faults::{AgentFileErrors, Faults, MOST_FAULTS};
 use super::inputs::{InputKind, absolute};
 use super::names::{instead, is_variable, shown};
 use super::reader::Item;
@@ -65,7 +65,7 @@ impl Wiring {
         let file = Table::root("wiring", tree.get_ref(), &faults);
         let wiring = if broken.is_empty() { read(&file, &source.folder, agent) } else { Self::default() };
         drop(file);
-        for error in broken {
+        for error in broken.into_iter().take(MOST_FAULTS) {
             let at = error.span().map_or(0, |span| span.start);
             faults.add(at, format!("not TOML: {}", shown(error.message())), mend(error.message()));
         }

@@ -18,6 +18,9 @@ use crate::runtime::Runtime;
 const IMPORTED: &str = "it came from another store, and the run may be going on there: whatever it does next could then be \
                         done twice; see that it is cancelled there or that the other store is gone, then release or cancel it";
 
+/// A longer item is none: a store's row holds less, and few packed bytes can come to any length.
+const ITEM_BYTES: u64 = 1 << 30;
+
 /// A run that was taken in.
 #[derive(Clone, Debug)]
 pub struct Imported {
@@ -237,6 +240,9 @@ impl<R: Read> Bundle<'_, R> {
         let mut length = [0; 8];
         self.from.read_exact(&mut length)?;
         let (length, mut bytes) = (u64::from_le_bytes(length), Vec::new());
+        if length > ITEM_BYTES {
+            return Err(std::io::Error::other(format!("it says that it has {length} bytes, and none has")));
+        }
         self.from.by_ref().take(length).read_to_end(&mut bytes)?;
         if bytes.len() as u64 != length {
             return Err(std::io::ErrorKind::UnexpectedEof.into());

@@ -44,7 +44,7 @@ mod newest;
 mod open;
 mod open_to_read;
 mod owner;
-mod pack;
+pub(crate) mod pack;
 mod place;
 mod readers;
 mod remove;

@@ -20,13 +20,16 @@ const LEVEL: i32 = 1;
 /// More is no packed column, whatever a damaged length says.
 const MOST_BYTES: u64 = 1 << 30;
 
+/// A block of a frame: 4 bytes at least, and they come to this at most (RFC 8878, 3.1.1.2.4).
+const BLOCK: (u64, u64) = (4, 128 * 1024);
+
 thread_local! {
     static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
 /// Packs bytes.
-pub(super) fn pack(plain: &[u8]) -> Vec<u8> {
+pub fn pack(plain: &[u8]) -> Vec<u8> {
     if plain.len() >= WORTH_TRYING_BYTES
         && let Some(packed) = compress(plain).filter(|packed| packed.len() < plain.len())
     {
@@ -36,7 +39,7 @@ pub(super) fn pack(plain: &[u8]) -> Vec<u8> {
 }
 
 /// The plain bytes, or what is wrong with the packed ones.
-pub(super) fn unpack(packed: &[u8]) -> Result<Vec<u8>, &'static str> {
+pub fn unpack(packed: &[u8]) -> Result<Vec<u8>, &'static str> {
     match packed.split_first() {
         Some((&RAW, plain)) => Ok(plain.to_vec()),
         Some((&ZSTD, rest)) => decompress(rest),
@@ -46,7 +49,7 @@ pub(super) fn unpack(packed: &[u8]) -> Result<Vec<u8>, &'static str> {
 }
 
 /// Packs a list of values: nothing at all when there are none.
-pub(super) fn pack_values(values: &[Vec<u8>]) -> Vec<u8> {
+pub fn pack_values(values: &[Vec<u8>]) -> Vec<u8> {
     if values.is_empty() {
         return Vec::new();
     }
@@ -61,7 +64,7 @@ pub(super) fn pack_values(values: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// The values of a list.
-pub(super) fn unpack_values(packed: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
+pub fn unpack_values(packed: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
     if packed.is_empty() {
         return Ok(Vec::new());
     }
@@ -92,7 +95,9 @@ fn decompress(packed: &[u8]) -> Result<Vec<u8>, &'static str> {
     let Ok(Some(bytes)) = get_frame_content_size(packed) else {
         return Err("its length is not known");
     };
-    if bytes > MOST_BYTES {
+    // Room is made for what the head says: a damaged one must not ask for what its bytes can't come to.
+    let blocks = (packed.len() as u64).div_ceil(BLOCK.0);
+    if bytes > MOST_BYTES.min(blocks.saturating_mul(BLOCK.1)) {
         return Err("its length can't be");
     }
     DECOMPRESSOR.with_borrow_mut(|kept| {
@@ -120,6 +125,15 @@ mod tests {
         for values in [vec![], vec![vec![]], vec![vec![], b"a\0b".to_vec(), text]] {
             assert_eq!(unpack_values(&pack_values(&values)), Ok(values));
         }
+    }
+
+    #[test]
+    fn a_length_that_its_bytes_cannot_come_to_is_refused() {
+        // A frame of one segment that says 512 MiB of itself, with nothing in it.
+        let says = [&[ZSTD, 0x28, 0xb5, 0x2f, 0xfd, 0xa0][..], &(512_u32 << 20).to_le_bytes()].concat();
+        assert_eq!(unpack(&says), Err("its length can't be"));
+        let zeros = vec![0; 64 << 20];
+        assert_eq!(unpack(&pack(&zeros)).as_ref(), Ok(&zeros), "what is packed as small as can be comes back");
     }
 
     #[test]
