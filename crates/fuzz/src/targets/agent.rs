@@ -12,7 +12,7 @@ use super::answer;
 
 /// An agent file. What is taken compiles, and its definition has one spelling.
 pub(super) fn agent_file(input: &[u8]) -> u64 {
-    let read = written("agent.toml", input, |path| AgentFile::load(path));
+    let read = written("agent.toml", input, AgentFile::load);
     match read {
         Ok(file) => {
             let stored = file.definition.to_bytes();
