@@ -16,9 +16,10 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use lodestep_core::Digest;
+use rusqlite::Connection;
 use rustix::fs::{FlockOperation, flock};
 
 use super::place::Place;
@@ -43,6 +44,7 @@ const RECORD: usize = 2 * SECOND;
 pub(super) struct Newest {
     file: File,
     place: Place,
+    store: Arc<str>,
     /// Where the record begins.
     at: u64,
     last: Mutex<Last>,
@@ -77,7 +79,12 @@ impl Newest {
         record[..SLOT].copy_from_slice(&encode(mark).ok_or(io::ErrorKind::InvalidData)?);
         file.write_all_at(&record, at as u64)?;
         let last = Mutex::new(Last { mark: mark.clone(), slot: 0 });
-        Ok(Self { file, place: place.clone(), at: at as u64, last })
+        Ok(Self { file, place: place.clone(), store: Arc::clone(&mark.store), at: at as u64, last })
+    }
+
+    /// Within a write transaction: how far the database will have come once that is committed.
+    pub(super) fn mark(&self, db: &Connection) -> rusqlite::Result<Mark> {
+        Mark::of_store(db, &self.store)
     }
 
     /// Writes down how far the database has come, if that is further than its record says.
@@ -161,7 +168,7 @@ fn decode(bytes: &[u8]) -> Option<Mark> {
         Some(u64::from_le_bytes(bytes))
     };
     Some(Mark {
-        store: std::str::from_utf8(&said[8..8 + NAME]).ok()?.to_owned(),
+        store: std::str::from_utf8(&said[8..8 + NAME]).ok()?.into(),
         timeline: number(0)?,
         transitions: number(1)?,
         messages: number(2)?,

@@ -5,10 +5,11 @@
 //! whatever is no outcome and would add to the store is refused, in every process: the room that was freed is not theirs.
 //! Whoever is refused looks first whether there is room for a new reserve, and makes it.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 use lodestep_core::Result;
 use rustix::fs::FallocateFlags;
@@ -48,20 +49,33 @@ pub enum Reserved {
 
 /// The reserve of a store.
 #[derive(Clone, Debug)]
-pub(super) struct Reserve {
+pub(super) struct Reserve(Arc<Held>);
+
+#[derive(Debug)]
+struct Held {
     path: PathBuf,
     database: PathBuf,
+    /// The file, once it was found whole: each commit looks at its length.
+    file: OnceLock<File>,
 }
 
 impl Reserve {
     pub(super) fn of(place: &Place) -> Self {
-        Self { path: place.reserve(), database: place.database.clone() }
+        Self(Arc::new(Held { path: place.reserve(), database: place.database.clone(), file: OnceLock::new() }))
     }
 
     /// How it is: one look at the file's length.
     pub(super) fn state(&self) -> Reserved {
-        match fs::metadata(&self.path).map(|found| found.len()) {
-            Ok(length) if length >= RESERVE => Reserved::Kept(length),
+        let known = self.0.file.get().and_then(|file| file.metadata().ok()).map_or(0, |found| found.len());
+        if known >= RESERVE {
+            return Reserved::Kept(known);
+        }
+        match fs::metadata(&self.0.path).map(|found| found.len()) {
+            Ok(length) if length >= RESERVE => {
+                // It is spent and made anew in place; without the file itself it is looked up by its path.
+                let _ = File::open(&self.0.path).map(|file| self.0.file.set(file));
+                Reserved::Kept(length)
+            }
             Ok(_) => Reserved::Spent,
             Err(_) => Reserved::Missing,
         }
@@ -72,7 +86,7 @@ impl Reserve {
         match self.state() {
             Reserved::Kept(_) => {}
             // Without one the store works as well, until the disk is full.
-            Reserved::Missing if self.make().is_err() => drop(fs::remove_file(&self.path)),
+            Reserved::Missing if self.make().is_err() => drop(fs::remove_file(&self.0.path)),
             Reserved::Spent | Reserved::Missing => drop(self.make()),
         }
     }
@@ -87,7 +101,7 @@ impl Reserve {
             return Ok(());
         }
         Err(unavailable(
-            format!("no room to write {}: what was held back for outcomes is spent", self.database.display()),
+            format!("no room to write {}: what was held back for outcomes is spent", self.0.database.display()),
             format!("make room on its disk, at least {} MiB, then try again", ENOUGH.div_ceil(1 << 20)),
         ))
     }
@@ -95,7 +109,7 @@ impl Reserve {
     /// Frees its blocks; false when there were none.
     pub(super) fn spend(&self) -> bool {
         matches!(self.state(), Reserved::Kept(_))
-            && OpenOptions::new().write(true).open(&self.path).and_then(|file| file.set_len(0)).is_ok()
+            && OpenOptions::new().write(true).open(&self.0.path).and_then(|file| file.set_len(0)).is_ok()
     }
 
     /// Is it worth the reserve to store this value?
@@ -106,12 +120,12 @@ impl Reserve {
     fn make(&self) -> io::Result<()> {
         // A file beyond the limit would be a signal that ends the process.
         let is_allowed = getrlimit(Resource::Fsize).current.is_none_or(|most| most >= RESERVE);
-        let folder = self.path.parent().ok_or(io::ErrorKind::NotFound)?;
+        let folder = self.0.path.parent().ok_or(io::ErrorKind::NotFound)?;
         let found = rustix::fs::statvfs(folder)?;
         if !is_allowed || found.f_bavail.saturating_mul(found.f_frsize) < ENOUGH {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        let mut file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&self.path)?;
+        let mut file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&self.0.path)?;
         let made = match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, RESERVE) {
             // A file system that can't give blocks unwritten gives them as they are written.
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => fill(&mut file),
@@ -125,7 +139,7 @@ impl Reserve {
 }
 
 /// Writes bytes that no file system stores shorter than they are.
-fn fill(file: &mut fs::File) -> io::Result<()> {
+fn fill(file: &mut File) -> io::Result<()> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut block = vec![0_u8; 1 << 16];
     for _ in 0..RESERVE / (1 << 16) {
@@ -153,7 +167,7 @@ mod tests {
 
     fn blocks(reserve: &Reserve) -> u64 {
         use std::os::unix::fs::MetadataExt as _;
-        fs::metadata(&reserve.path).map_or(0, |found| found.blocks() * 512)
+        fs::metadata(&reserve.0.path).map_or(0, |found| found.blocks() * 512)
     }
 
     #[test]
@@ -177,12 +191,16 @@ mod tests {
     fn one_that_cannot_be_made_refuses_and_says_how_much_is_needed() {
         let (_folder, reserve) = reserve();
         // In the place of a disk without room: a file that can't be written.
-        let gone = Reserve { path: reserve.path.join("below/a file"), ..reserve.clone() };
-        fs::write(&reserve.path, "").expect("written");
+        let gone = Reserve(Arc::new(Held {
+            path: reserve.0.path.join("below/a file"),
+            database: reserve.0.database.clone(),
+            file: OnceLock::new(),
+        }));
+        fs::write(&reserve.0.path, "").expect("written");
         gone.prepare();
         assert_eq!(gone.state(), Reserved::Missing);
-        fs::remove_file(&reserve.path).expect("removed");
-        fs::create_dir(&reserve.path).expect("made");
+        fs::remove_file(&reserve.0.path).expect("removed");
+        fs::create_dir(&reserve.0.path).expect("made");
         let error = reserve.refuse_if_spent().expect_err("refused");
         assert_eq!(error.code(), "store.unavailable");
         assert!(error.what().contains("no room") && error.next().contains("5 MiB"), "{error}");
@@ -191,7 +209,7 @@ mod tests {
     #[test]
     fn what_is_written_in_its_place_is_no_shorter_than_it() {
         let (_folder, reserve) = reserve();
-        let mut file = fs::File::create(&reserve.path).expect("made");
+        let mut file = fs::File::create(&reserve.0.path).expect("made");
         fill(&mut file).expect("filled");
         assert_eq!(reserve.state(), Reserved::Kept(RESERVE));
         assert!(blocks(&reserve) >= RESERVE);

@@ -12,7 +12,6 @@ use rusqlite::Connection;
 use super::failure::{explain, is_full, is_locked, unavailable};
 use super::newest::Newest;
 use super::reserve::{Reserve, Room};
-use super::witness::Mark;
 
 /// A piece of work.
 pub(super) trait Work: Send {
@@ -91,7 +90,7 @@ pub(super) fn transact(db: &Connection, works: &mut [&mut dyn Work], side: &Side
 
 fn commit(db: &Connection, newest: Option<&Newest>) -> rusqlite::Result<()> {
     // Within the transaction: afterwards others may have committed more. What can't be counted is not recorded.
-    let mark = newest.and_then(|newest| Some((newest, Mark::of(db).ok()?)));
+    let mark = newest.and_then(|newest| Some((newest, newest.mark(db).ok()?)));
     execute(db, "COMMIT")?;
     if let Some((newest, mark)) = mark {
         newest.note(&mark);

@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use lodestep_core::rules::standing::Status;
 use lodestep_core::{Digest, Result};
@@ -29,7 +29,7 @@ use super::value::{sync_folder, write_new};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
     /// The store's name, made with it.
-    pub(super) store: String,
+    pub(super) store: Arc<str>,
     /// Raised whenever the store was found put back.
     pub(super) timeline: u64,
     /// The number of the newest transition of any run.
@@ -39,16 +39,22 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    /// Within a write transaction, as far as it will have come once that is committed.
+    /// How far it has come; within a write transaction, once that is committed.
     pub(super) fn of(db: &Connection) -> rusqlite::Result<Self> {
-        let counted = "SELECT name, timeline, (SELECT coalesce(max(n), 0) FROM journal),
+        let store: String = db.prepare_cached("SELECT name FROM store")?.query_row([], |row| row.get(0))?;
+        Self::of_store(db, &Arc::from(store))
+    }
+
+    /// The same for one whose name is known: each commit asks.
+    pub(super) fn of_store(db: &Connection, store: &Arc<str>) -> rusqlite::Result<Self> {
+        let counted = "SELECT timeline, (SELECT coalesce(max(n), 0) FROM journal),
              (SELECT coalesce(max(n), 0) FROM message) FROM store";
         db.prepare_cached(counted)?.query_row([], |row| {
             Ok(Self {
-                store: row.get(0)?,
-                timeline: unsigned(row, 1)?,
-                transitions: unsigned(row, 2)?,
-                messages: unsigned(row, 3)?,
+                store: Arc::clone(store),
+                timeline: unsigned(row, 0)?,
+                transitions: unsigned(row, 1)?,
+                messages: unsigned(row, 2)?,
             })
         })
     }
@@ -85,7 +91,7 @@ impl FromStr for Mark {
         let ["1", store, timeline, transitions, messages, check] = parts[..] else { return Err(()) };
         let number = |text: &str| text.parse::<u64>().map_err(drop);
         let mark = Self {
-            store: store.to_owned(),
+            store: Arc::from(store),
             timeline: number(timeline)?,
             transitions: number(transitions)?,
             messages: number(messages)?,

@@ -4,7 +4,7 @@ use super::*;
 use tempfile::TempDir;
 
 fn mark(timeline: u64, transitions: u64, messages: u64) -> Mark {
-    Mark { store: "0123456789abcdef".repeat(2), timeline, transitions, messages }
+    Mark { store: "0123456789abcdef".repeat(2).into(), timeline, transitions, messages }
 }
 
 fn place() -> (TempDir, Place) {
@@ -113,12 +113,12 @@ fn a_slot_that_was_torn_is_none_and_the_one_before_counts() {
 #[test]
 fn a_record_of_another_store_goes_when_this_one_is_opened() {
     let (_folder, place) = place();
-    let other = Mark { store: "fedcba9876543210".repeat(2), ..mark(5, 50, 50) };
+    let other = Mark { store: "fedcba9876543210".repeat(2).into(), ..mark(5, 50, 50) };
     let record = Newest::begin(&place, &other).expect("begun");
     record.note(&mark(9, 90, 90));
     assert_eq!(read(&place), [other]);
     let own = Newest::begin(&place, &mark(0, 1, 0)).expect("begun");
     assert_eq!(read(&place), [mark(0, 1, 0)]);
-    own.note(&Mark { store: String::new(), ..mark(9, 9, 9) });
+    own.note(&Mark { store: "".into(), ..mark(9, 9, 9) });
     assert_eq!(read(&place), [mark(0, 1, 0)], "a store without a name");
 }
