@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use lodestep::core::Timestamp;
+use lodestep::store::RunRef;
 
 use crate::app::App;
 use crate::text::{line, short_id};
@@ -58,6 +59,19 @@ impl Findings {
         let text: String = lines.map(|line| format!("{line}\n")).collect();
         let draft = self.path.with_extension("new");
         let _ = std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, &self.path));
+    }
+
+    /// Says that this run is damaged, if it was found so: what is shown of it may be wrong.
+    pub fn tell_of(&self, app: &App, run: &RunRef) {
+        let id = run.key.run.as_str();
+        if self.damaged.contains(id) {
+            let verify = app.command(&format!("verify {}", short_id(id, &[])));
+            lodestep::note!(
+                "warning: run {} is damaged, as `verify` found at {}: what follows may be wrong; `{verify}` says what",
+                short_id(id, &[]),
+                line(&self.at, 40)
+            );
+        }
     }
 
     /// Says what was found, if anything was.

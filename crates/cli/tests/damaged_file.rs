@@ -145,6 +145,10 @@ fn what_verify_found_is_told_wherever_runs_are_begun_or_listed_until_it_is_mende
         assert!(is_told && said.code == Some(0), "{words:?}: {said:?}");
         assert!(said.err.contains("export --all FOLDER"), "{said:?}");
     }
+    for command in ["show", "log", "effects", "artifacts"] {
+        let told = |run: &str| world.lodestep(&[command, run]).err.contains("is damaged, as `verify` found at");
+        assert!(told("hurt") && !told("sound"), "{command}");
+    }
     assert_eq!(world.json(&["ls"]).as_array().map(Vec::len), Some(3), "what is printed for programs is as it was");
     world.lodestep(&["verify", "sound"]).exits(0);
     assert!(warning(&["ls"]).0, "another run was looked at");

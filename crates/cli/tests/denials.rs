@@ -63,3 +63,46 @@ fn a_word_after_a_no_has_the_example_ask_anew() {
     assert_eq!(world.read("out/notified.log").lines().count(), 1);
     assert_eq!(world.json(&["show", &id])["status"], json!("completed"));
 }
+
+/// A run that can't be complete because of this, whatever it tries by itself.
+fn stopped_for(how: &str, policy: &str) -> (World, Said) {
+    let world = World::new();
+    world.write(
+        "agent.toml",
+        &format!(
+            "format = 1\n[agent]\nname = \"pays\"\nobjective = \"Pay.\"\ninstructions = \"Pay.\"\n[model]\nprovider = \"script\"\n\
+             name = \"script.json\"\n[tools.pay]\ndescription = \"Pay.\"\ncommand = [\"sh\", \"-c\", \"{how}\"]\n\
+             input = {{ type = \"object\" }}\nclass = \"keyed\"\n[[milestone]]\nid = \"paid\"\ntitle = \"It is paid\"\n\
+             requires = {{ action = \"pay\" }}\n[done]\nmilestones = \"all\"\n[[policy]]\ntools = [\"pay\"]\n{policy}\n"
+        ),
+    );
+    let finish = json!({ "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] });
+    let replies =
+        json!([{ "calls": [{ "name": "pay", "arguments": {} }] }, finish, finish, finish, finish, finish, finish]);
+    world.write("script.json", &json!({ "replies": replies }).to_string());
+    let stopped = world.lodestep(&["run", "agent.toml"]);
+    (world, stopped)
+}
+
+#[test]
+fn after_an_expiry_or_a_failure_a_resume_alone_is_no_hint() {
+    let (world, waits) = stopped_for("cat; echo paid", "decide = \"ask\"\nexpires = \"1s\"");
+    waits.exits(3);
+    eventually("nobody answered", std::time::Duration::from_secs(20), || {
+        world.lodestep(&["worker", "--until-idle"]);
+        world.json(&["show", &world.run_id()])["status"] == "stopped"
+    });
+    let expired = world.lodestep(&["show", &world.run_id()]).exits(0);
+    assert!(expired.out.contains("action 1 was denied, as nobody answered in time"), "{expired:?}");
+    let (failing, failed) = stopped_for("cat; echo no funds >&2; exit 22", "decide = \"allow\"");
+    let failed = failed.exits(6);
+    for (world, said, before) in [(world, expired, "nobody answered"), (failing, failed, "it failed")] {
+        let id = world.run_id();
+        let end = &id[id.len() - 4..];
+        let hints = hinted(&said.out);
+        assert!(hints[0].starts_with(&format!("tell {end} ")), "{hints:?}");
+        assert!(hints[1].starts_with(&format!("fork {end} --at ")) && hints[1].contains(before), "{hints:?}");
+        let todo = world.json(&["todo"]);
+        assert!(todo[0]["command"].as_str().is_some_and(|command| command.contains(" tell ")), "{todo}");
+    }
+}

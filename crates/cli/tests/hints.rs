@@ -241,6 +241,21 @@ fn a_fork_says_what_it_takes_of_its_origins_quotas_and_what_is_left_there() {
 }
 
 #[test]
+fn a_second_fork_of_a_run_that_is_over_gets_what_the_first_one_left() {
+    let world = World::new();
+    let agent = paying(&world, "[quota]\nmodel_calls = 21\n");
+    world.lodestep(&["run", &agent, "--id", "orig"]).exits(3);
+    world.lodestep(&["cancel", "orig"]).exits(0);
+    world.lodestep(&["worker", "--until-idle"]).exits(0);
+    let first = world.lodestep(&["fork", "orig", "--id", "first", "--at", "2"]).exits(0).out;
+    assert!(first.contains("model_calls: 20 to spend, taken from run orig, which has 0 left"), "{first}");
+    // The origin is over: no worker reads that it gave that away.
+    let second = world.lodestep(&["fork", "orig", "--id", "second", "--at", "2"]).exits(0).out;
+    assert!(second.contains("model_calls: 0 to spend"), "{second}");
+    world.lodestep(&["quota", "add", "second", "model_calls", "5"]).exits(0);
+}
+
+#[test]
 fn a_name_that_nothing_has_is_told_from_nothing_to_do() {
     let world = World::new();
     let agent = paying(&world, "");

@@ -83,7 +83,7 @@ pub(crate) fn is_here(run: &RunKey) -> Error {
     Error::new(
         "run.id_taken",
         format!("run {} is in this store already", run.run),
-        "nothing was taken in; `lodestep show` shows the one that is here",
+        format!("nothing was taken in; `lodestep show {}` shows the one that is here", run.run),
     )
 }
 

@@ -6,11 +6,13 @@ use lodestep::core::{Error, Result};
 use serde_json::{Value, json};
 
 use crate::app::App;
+use crate::findings::Findings;
 
 /// Lists a run's artifacts, or prints one's bytes.
 pub async fn artifacts(app: &App, run: &str, name: Option<String>, version: Option<u32>) -> Result<u8> {
     let runtime = app.open_to_read()?;
     let row = app.find(&runtime, run).await?;
+    Findings::of(app).tell_of(app, &row.run);
     let rows = runtime.store().artifacts(&row.run).await?;
     let Some(name) = name else {
         let text: String = rows

@@ -5,12 +5,14 @@ use lodestep::inspect::{self, KnownBy};
 use serde_json::json;
 
 use crate::app::App;
+use crate::findings::Findings;
 use crate::text::line;
 
 /// Lists a run's effects.
 pub async fn effects(app: &App, run: &str) -> Result<u8> {
     let runtime = app.open_to_read()?;
     let row = app.find(&runtime, run).await?;
+    Findings::of(app).tell_of(app, &row.run);
     let effects = inspect::effects(runtime.store(), &row.run).await?;
     let mut text = String::new();
     for effect in &effects {

@@ -5,12 +5,14 @@ use lodestep::core::{Digest, Result};
 use serde_json::{Value, json};
 
 use crate::app::App;
+use crate::findings::Findings;
 use crate::text::line;
 
 /// Prints a run's events, one a line.
 pub async fn log(app: &App, run: &str, from: u64, limit: usize) -> Result<u8> {
     let runtime = app.open_to_read()?;
     let row = app.find(&runtime, run).await?;
+    Findings::of(app).tell_of(app, &row.run);
     for row in runtime.store().journal(&row.run, from, limit).await? {
         let envelope = Envelope::from_bytes(&row.envelope)?;
         for event in &envelope.events {

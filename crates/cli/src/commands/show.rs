@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::commands::ls;
+use crate::findings::Findings;
 use crate::people;
 use crate::retries;
 use crate::text::{block, line, short_id, visible};
@@ -33,6 +34,7 @@ pub async fn show(app: &App, run: &str, at: Option<u64>) -> Result<u8> {
         Some(at) => inspect::open_at(runtime.store(), &row, at).await?,
         None => inspect::open(runtime.store(), &row.run.key).await?,
     };
+    Findings::of(app).tell_of(app, &row.run);
     let uncaged = uncaged(&runtime, &opened).await;
     if app.json {
         let mut shown = as_json(&opened);
@@ -342,7 +344,7 @@ pub fn acts(app: &App, opened: &Opened) -> String {
     };
     let ahead = if opened.unread.is_empty() { opened.standing.clone() } else { standing(&opened.ahead) };
     let reasons = &ahead.reasons;
-    let denied = needs_guidance(&opened.ahead);
+    let needs = needs_guidance(&opened.ahead);
     // Whatever the words come to, a worker has to read them first.
     let closed = |request: &Request| people::answered(opened, &request.name).is_some();
     let takes_one = !people::open_requests(opened).into_iter().any(|(_, request, _)| closed(request));
@@ -350,9 +352,7 @@ pub fn acts(app: &App, opened: &Opened) -> String {
     let commands: &[&str] = match ahead.status {
         Status::Completed | Status::Failed | Status::Cancelled if !opened.unread.is_empty() => &["resume"],
         Status::Waiting | Status::InDoubt if only_a_word => &["cancel"],
-        Status::Ready | Status::Waiting | Status::InDoubt | Status::Stopped if denied.is_none() => {
-            &["resume", "cancel"]
-        }
+        Status::Ready | Status::Waiting | Status::InDoubt | Status::Stopped if needs.is_none() => &["resume", "cancel"],
         Status::Ready | Status::Waiting | Status::InDoubt | Status::Stopped => &["tell", "fork", "cancel"],
         Status::Quarantined => &["log", "release", "cancel"],
         Status::Completed | Status::Failed | Status::Cancelled => &["show", "effects", "verify", "fork"],
@@ -365,8 +365,8 @@ pub fn acts(app: &App, opened: &Opened) -> String {
     let out = people::out_of(opened);
     let commands = beside.chain(commands.iter().map(|word| match (*word, out) {
         ("tell", _) => format!("tell {id} \"what to do now\"  (then resume: without a word it stops again)"),
-        ("fork", _) => match denied {
-            Some(before) => format!("fork {id} --at {before}  (another run, which begins before the no)"),
+        ("fork", _) => match needs {
+            Some((before, what)) => format!("fork {id} --at {before}  (another run, which begins before {what})"),
             None => format!("fork {id}"),
         },
         // Without a top-up it would stop again at once.
@@ -377,12 +377,23 @@ pub fn acts(app: &App, opened: &Opened) -> String {
     format!("now:\n{lines}")
 }
 
-/// Of a run that stopped as it can't be complete, after a person's no: the step before the decision whose action was denied. A
-/// resume alone has it try the same again; a word comes first, and is `None` once one was said since its last decision.
-pub fn needs_guidance(state: &Checkpoint) -> Option<u64> {
+/// Of a run that stopped as it can't be complete, after a no, an expiry, or an effect that failed: the step before the
+/// decision of that action, and what it was. A resume alone has it try the same again; a word comes first, and it is `None`
+/// once one was said since its last decision.
+pub fn needs_guidance(state: &Checkpoint) -> Option<(u64, &'static str)> {
     let stopped = matches!(state.phase, Phase::Stopped { reason: StopReason::Completion, .. });
-    let denied = state.recent.iter().rev().find(|settled| settled.how == How::Denied(DeniedBy::Person))?;
-    (stopped && state.guidance.is_empty()).then(|| denied.arguments.seq.saturating_sub(1).max(1))
+    if !stopped || !state.guidance.is_empty() {
+        return None;
+    }
+    state.recent.iter().rev().find_map(|settled| {
+        let what = match settled.how {
+            How::Denied(DeniedBy::Person) => "the no",
+            How::Denied(DeniedBy::Expiry) => "nobody answered",
+            How::Failed if settled.key.is_some() => "it failed",
+            _ => return None,
+        };
+        Some((settled.arguments.seq.saturating_sub(1).max(1), what))
+    })
 }
 
 /// A run as JSON.

@@ -157,11 +157,11 @@ async fn of_run(app: &App, store: &dyn Store, sieve: &Sieve, row: RunRow) -> Vec
     };
     match row.status {
         Status::Stopped if is_meant => {
-            let denied = opened.as_ref().ok().and_then(|opened| needs_guidance(&opened.ahead));
+            let needs = opened.as_ref().ok().and_then(|opened| needs_guidance(&opened.ahead));
             let out = opened.as_ref().ok().and_then(people::out_of);
-            let (command, or) = match (denied, out) {
-                (Some(before), _) => {
-                    let then = format!("then resume; or fork {id} --at {before}, before the no; or cancel");
+            let (command, or) = match (needs, out) {
+                (Some((before, what)), _) => {
+                    let then = format!("then resume; or fork {id} --at {before}, before {what}; or cancel");
                     (format!("tell {id} \"what to do now\""), then)
                 }
                 (None, Some(out)) => {
