@@ -212,9 +212,9 @@ impl Quota {
         }
     }
 
-    /// Raises the limit; what has none stays without. Stops at the largest number.
-    pub fn raise(self, limits: &mut QuotaLimits, amount: u64) {
-        let limit = match self {
+    /// The limit, to be changed.
+    pub fn limit_mut(self, limits: &mut QuotaLimits) -> &mut Option<u64> {
+        match self {
             Self::TotalTokens => &mut limits.total_tokens,
             Self::InputTokens => &mut limits.input_tokens,
             Self::OutputTokens => &mut limits.output_tokens,
@@ -223,7 +223,12 @@ impl Quota {
             Self::ToolCalls => &mut limits.tool_calls,
             Self::ActiveTime => &mut limits.active_time_ms,
             Self::Deadline => &mut limits.deadline_ms,
-        };
+        }
+    }
+
+    /// Raises the limit; what has none stays without. Stops at the largest number.
+    pub fn raise(self, limits: &mut QuotaLimits, amount: u64) {
+        let limit = self.limit_mut(limits);
         *limit = limit.map(|limit| limit.saturating_add(amount));
     }
 

@@ -6,11 +6,12 @@ use std::sync::OnceLock;
 use lodestep::agent::AgentFile;
 use lodestep_core::checkpoint::ActionState;
 use lodestep_core::context::{Blobs, assemble};
-use lodestep_core::event::{Envelope, Gate, PlannedMilestone, RunStarted};
+use lodestep_core::event::{Envelope, Gate, RunStarted};
 use lodestep_core::fold::{fold, fold_first};
 use lodestep_core::rules::ask::reserve;
 use lodestep_core::rules::decide::{Question, decide};
 use lodestep_core::rules::inbox::{Message, Word};
+use lodestep_core::rules::upgrade::planned;
 use lodestep_core::value::Values;
 use lodestep_core::{Checkpoint, Definition, Digest, Draft, RunId, Timestamp};
 use lodestep_model::{Call, Reply, StopReason, Usage};
@@ -121,10 +122,6 @@ pub fn run_asking() -> &'static (Checkpoint, u64) {
     ASKING.get_or_init(|| {
         let definition = definition();
         let mut values = Values::new();
-        let planned = |milestone: &lodestep_core::definition::MilestoneDefinition| PlannedMilestone {
-            id: milestone.id.clone(),
-            requires_action: milestone.requires_action.clone(),
-        };
         let started = RunStarted {
             namespace: "default".to_owned(),
             run: RunId::parse("fuzzed").expect("an id"),
@@ -133,7 +130,7 @@ pub fn run_asking() -> &'static (Checkpoint, u64) {
             inputs: values.put("{}"),
             limits: definition.limits,
             quota: definition.quota,
-            milestones: definition.milestones.iter().map(planned).collect(),
+            milestones: planned(definition),
             labels: None,
         };
         let began = Draft::start(started, values, Timestamp::from_micros(1_000_000)).expect("a start").seal();

@@ -21,6 +21,16 @@ fn what_failed_once_is_read() {
     }
 }
 
+/// Each fault was told, and found by looking at all that came before it.
+#[test]
+fn a_file_with_ten_thousand_faults_is_read() {
+    let keys: String = (0..12_000).map(|number| format!("k{number}=1\n")).collect();
+    for (name, file) in [("agent", format!("format=1\n{keys}")), ("wiring", keys)] {
+        let target = named(name).expect("a target");
+        assert_eq!(judge(target, file.as_bytes()).err(), None, "{name}");
+    }
+}
+
 #[test]
 fn no_target_fails_on_new_inputs() {
     for target in &ALL {

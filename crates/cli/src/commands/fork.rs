@@ -71,18 +71,8 @@ fn as_text(app: &App, state: &Checkpoint, origin: &Checkpoint, existed: bool) ->
 /// What a run has left of what it limits, by the names of `--grant`.
 fn left(origin: &Checkpoint) -> QuotaLimits {
     let mut left = QuotaLimits::default();
-    for row in origin.remaining() {
-        let amount = match row.quota {
-            Quota::TotalTokens => &mut left.total_tokens,
-            Quota::InputTokens => &mut left.input_tokens,
-            Quota::OutputTokens => &mut left.output_tokens,
-            Quota::Usd => &mut left.usd_micro,
-            Quota::ModelCalls => &mut left.model_calls,
-            Quota::ToolCalls => &mut left.tool_calls,
-            Quota::ActiveTime => &mut left.active_time_ms,
-            Quota::Deadline => continue,
-        };
-        *amount = Some(row.left);
+    for row in origin.remaining().into_iter().filter(|row| row.quota != Quota::Deadline) {
+        *row.quota.limit_mut(&mut left) = Some(row.left);
     }
     left
 }

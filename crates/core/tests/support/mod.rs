@@ -13,7 +13,7 @@ use lodestep_core::definition::{
 };
 use lodestep_core::draft::{Draft, Transition};
 use lodestep_core::effect::{Class, Seen, dedupe_key, effect_key, sameness};
-use lodestep_core::event::{Event, Gate, PlannedMilestone, RunStarted};
+use lodestep_core::event::{Event, Gate, RunStarted};
 use lodestep_core::hold::Held;
 use lodestep_core::rules::decide::{Prior, Question, decide};
 use lodestep_core::rules::dedupe::DedupeKeys;
@@ -22,7 +22,7 @@ use lodestep_core::rules::owed::{Hands, owed};
 use lodestep_core::rules::recover::recover;
 use lodestep_core::rules::settle::{Attempt, LookedUp, settle, settle_lookup};
 use lodestep_core::rules::standing::{Standing, standing};
-use lodestep_core::rules::upgrade::{Binding, Upgrade};
+use lodestep_core::rules::upgrade::{Binding, Upgrade, planned};
 use lodestep_core::value::Values;
 use lodestep_core::{Digest, Ordinal, Result, RunId, Timestamp, ValueRef, fold, rules};
 use lodestep_model::{Call, Reply, StopReason, Usage};
@@ -125,11 +125,6 @@ pub fn reply(calls: Vec<Call>) -> Reply {
 
 /// The start of a run of this definition.
 pub fn started(definition: &Definition, values: &mut Values) -> RunStarted {
-    let milestones = definition.milestones.iter();
-    let planned = |milestone: &lodestep_core::definition::MilestoneDefinition| PlannedMilestone {
-        id: milestone.id.clone(),
-        requires_action: milestone.requires_action.clone(),
-    };
     RunStarted {
         namespace: "default".to_owned(),
         run: RunId::parse("bench").expect("sound"),
@@ -138,7 +133,7 @@ pub fn started(definition: &Definition, values: &mut Values) -> RunStarted {
         inputs: values.put("{\"what\":\"it\"}"),
         limits: definition.limits,
         quota: definition.quota,
-        milestones: milestones.map(planned).collect(),
+        milestones: planned(definition),
         labels: None,
     }
 }
