@@ -364,6 +364,11 @@ pub fn hints(app: &App, opened: &Opened) -> String {
     })
 }
 
+/// The actions whose outcome only a person can find out.
+pub fn doubtful(opened: &Opened) -> impl Iterator<Item = &Action> {
+    opened.checkpoint.pending.values().filter(|action| matches!(action.state, ActionState::Doubt { .. }))
+}
+
 /// The actions that nobody knows the outcome of, and the ways to settle each.
 pub async fn doubts(app: &App, store: &dyn Store, opened: &Opened) -> String {
     let id = short_id(opened.row.run.key.run.as_str(), &[]);

@@ -76,9 +76,8 @@ fn stopped_for(how: &str, policy: &str) -> (World, Said) {
              requires = {{ action = \"pay\" }}\n[done]\nmilestones = \"all\"\n[[policy]]\ntools = [\"pay\"]\n{policy}\n"
         ),
     );
-    let finish = json!({ "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] });
-    let replies =
-        json!([{ "calls": [{ "name": "pay", "arguments": {} }] }, finish, finish, finish, finish, finish, finish]);
+    let mut replies = vec![finish(); 7];
+    replies[0] = json!({ "calls": [{ "name": "pay", "arguments": {} }] });
     world.write("script.json", &json!({ "replies": replies }).to_string());
     let stopped = world.lodestep(&["run", "agent.toml"]);
     (world, stopped)

@@ -20,10 +20,6 @@ fn allowed(tables: &str) -> String {
     format!("{PAY}{tables}[[policy]]\ntools = [\"pay\"]\ndecide = \"allow\"\n")
 }
 
-fn finish() -> Value {
-    json!({ "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] })
-}
-
 fn pay(cents: u64) -> Value {
     json!({ "name": "pay", "arguments": { "cents": cents } })
 }

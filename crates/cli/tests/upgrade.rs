@@ -59,10 +59,6 @@ fn file(world: &World, tables: &str, instructions: &str, replies: &Value) -> Str
     world.write("agent.toml", &text).to_str().expect("a path").to_owned()
 }
 
-fn finish() -> Value {
-    json!({ "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] })
-}
-
 fn call(name: &str, arguments: &Value) -> Value {
     json!({ "calls": [{ "name": name, "arguments": arguments }] })
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use lodestep::core::checkpoint::{Action, ActionState};
+use lodestep::core::checkpoint::Action;
 use lodestep::core::event::Request;
 use lodestep::core::ids::DEFAULT_NAMESPACE;
 use lodestep::core::rules::standing::Status;
@@ -136,7 +136,9 @@ async fn of_run(app: &App, store: &dyn Store, sieve: &Sieve, row: RunRow) -> Vec
     if opened.as_ref().is_ok_and(|opened| people::is_said(opened, About::Run)) {
         return items;
     }
-    for action in opened.iter().flat_map(doubtful).filter(|action| sieve.takes_tool(&action.tool)) {
+    let is_said = |of: &Action| opened.as_ref().is_ok_and(|opened| people::is_said(opened, About::Action(of.ordinal)));
+    let doubts = opened.iter().flat_map(people::doubtful);
+    for action in doubts.filter(|action| sieve.takes_tool(&action.tool) && !is_said(action)) {
         let ordinal = action.ordinal.0;
         let what = opened.as_ref().map(|opened| call(opened, action)).unwrap_or_default();
         // After a cancel nothing is sent again.
@@ -177,12 +179,6 @@ async fn of_run(app: &App, store: &dyn Store, sieve: &Sieve, row: RunRow) -> Vec
         _ => {}
     }
     items
-}
-
-fn doubtful(opened: &Opened) -> Vec<&Action> {
-    let pending = opened.checkpoint.pending.values();
-    let doubtful = pending.filter(|action| matches!(action.state, ActionState::Doubt { .. }));
-    doubtful.filter(|action| !people::is_said(opened, About::Action(action.ordinal))).collect()
 }
 
 /// The open requests, as their runs know them.

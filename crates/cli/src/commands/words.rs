@@ -1,6 +1,6 @@
 //! Words to a run, or to many: approve, deny, answer, resolve, release.
 
-use lodestep::core::checkpoint::{Action, ActionState};
+use lodestep::core::checkpoint::Action;
 use lodestep::core::effect::{dedupe_key, sameness};
 use lodestep::core::ids::DEFAULT_NAMESPACE;
 use lodestep::core::json::{canonical, parse_strict};
@@ -158,7 +158,7 @@ fn no_number(text: &str) -> Error {
 /// The action that is meant when none is named.
 fn the_only_doubt(opened: &Opened) -> Result<Ordinal> {
     let run = short_id(opened.row.run.key.run.as_str(), &[]);
-    let doubts: Vec<&Action> = doubtful(opened).collect();
+    let doubts: Vec<&Action> = people::doubtful(opened).collect();
     match doubts.as_slice() {
         [only] => Ok(only.ordinal),
         [] => {
@@ -171,10 +171,6 @@ fn the_only_doubt(opened: &Opened) -> Result<Ordinal> {
             Err(Error::new("usage.action", what, "name one of them behind the run; nothing changed"))
         }
     }
-}
-
-fn doubtful(opened: &Opened) -> impl Iterator<Item = &Action> {
-    opened.checkpoint.pending.values().filter(|action| matches!(action.state, ActionState::Doubt { .. }))
 }
 
 /// Lets quarantined runs go on.
@@ -235,7 +231,7 @@ async fn in_doubt(runtime: &Runtime, bulk: &Bulk, became: &Became) -> Result<Cho
     let mut chosen = Chosen { note, ..Chosen::default() };
     for row in rows {
         let opened = inspect::open(store, &row.run.key).await?;
-        for action in doubtful(&opened).filter(|action| sieve.takes_tool(&action.tool)) {
+        for action in people::doubtful(&opened).filter(|action| sieve.takes_tool(&action.tool)) {
             let ordinal = action.ordinal;
             if people::is_settled_ahead(&opened, action) {
                 let json = json!({"run": row.run.key.run, "action": ordinal});

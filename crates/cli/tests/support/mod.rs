@@ -119,6 +119,11 @@ impl World {
     }
 }
 
+/// The reply of a script that ends its run.
+pub fn finish() -> Value {
+    serde_json::json!({ "calls": [{ "name": "finish", "arguments": { "summary": "done" } }] })
+}
+
 /// A process that is ended with the test.
 pub struct Running {
     /// The process.
