@@ -27,7 +27,7 @@ fn check_valid(request: &Request) {
     for (at, message) in request.messages.iter().enumerate() {
         match &**message {
             Message::User { text } => assert!(!text.trim().is_empty(), "an empty text"),
-            Message::Assistant { text, calls } => {
+            Message::Assistant { text, calls, .. } => {
                 assert!(!calls.is_empty() || !text.is_empty());
                 let Some(Message::Results { results }) = request.messages.get(at + 1).map(|next| &**next) else {
                     panic!("calls without results");

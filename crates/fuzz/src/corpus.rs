@@ -157,8 +157,8 @@ fn sound_reply() -> Reply {
         call("plan", json!({ "milestones": [{ "id": "m", "title": "M" }] })),
         call("finish", json!({ "summary": "done" })),
     ];
-    let usage = Some(Usage { input_tokens: 100, output_tokens: 10 });
-    Reply { text: "Well.".to_owned(), calls, stop: StopReason::ToolCalls, usage }
+    let usage = Some(Usage { input_tokens: 100, output_tokens: 10, ..Usage::default() });
+    Reply { text: "Well.".to_owned(), calls, stop: StopReason::ToolCalls, usage, ..Reply::default() }
 }
 
 fn replies() -> Vec<Vec<u8>> {

@@ -15,6 +15,6 @@ pub mod reply;
 pub mod request;
 pub mod text;
 
-pub use model::{Model, ModelError, ModelFuture};
+pub use model::{Model, ModelError, ModelFuture, Progress};
 pub use reply::{Reply, StopReason, Usage};
-pub use request::{Call, CallResult, Message, Request, ToolSpec};
+pub use request::{Blocks, Call, CallResult, Message, Request, ToolSpec};

@@ -22,6 +22,33 @@ pub trait Model: Send + Sync {
     ///
     /// A [`ModelError`] says whether the same request may be sent again.
     fn ask<'a>(&'a self, request: &'a Request) -> ModelFuture<'a>;
+
+    /// Asks once, and tells meanwhile what has come, where the model can say. The reply is the same as of [`ask`](Self::ask).
+    ///
+    /// # Errors
+    ///
+    /// As [`ask`](Self::ask).
+    fn ask_watched<'a>(
+        &'a self,
+        request: &'a Request,
+        watch: &'a (dyn Fn(Progress<'_>) + Send + Sync),
+    ) -> ModelFuture<'a> {
+        let _ = watch;
+        self.ask(request)
+    }
+}
+
+/// A piece of a reply that is still coming. It is for people to see: a reply counts only when it is whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress<'a> {
+    /// Of the text.
+    Text(&'a str),
+    /// Of the reasoning before it.
+    Reasoning(&'a str),
+    /// A call of this tool begins.
+    Call(&'a str),
+    /// Of a call's arguments.
+    Arguments(&'a str),
 }
 
 /// Why a call brought no reply.

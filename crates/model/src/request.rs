@@ -39,6 +39,9 @@ pub enum Message {
         text: String,
         /// The calls; the next message holds a result for each.
         calls: Vec<Call>,
+        /// What the provider wants to have back before them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        blocks: Option<Blocks>,
     },
     /// The results of the calls in the message before, one each, in call order.
     Results {
@@ -56,6 +59,16 @@ pub struct Call {
     pub name: String,
     /// The arguments' JSON text, as given. It may be invalid.
     pub arguments: String,
+}
+
+/// Parts of a reply that only its provider understands, such as signed reasoning. They go back to it byte for byte, or not
+/// at all: a changed one is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Blocks {
+    /// The provider and the model that gave them; nobody else takes them.
+    pub of: String,
+    /// A JSON array, as it came.
+    pub json: String,
 }
 
 /// What a call came to.

@@ -53,9 +53,9 @@ fn answer(request: &Request) -> Result<Reply, ModelError> {
         arguments: arguments.to_string(),
     };
     let calls = calls.into_iter().enumerate().map(call).collect();
-    let mut reply = Reply { text, calls, stop: StopReason::ToolCalls, usage: None };
+    let mut reply = Reply { text, calls, stop: StopReason::ToolCalls, ..Reply::default() };
     let output_tokens = tokens(serde_json::to_vec(&reply));
-    reply.usage = Some(Usage { input_tokens: tokens(serde_json::to_vec(request)), output_tokens });
+    reply.usage = Some(Usage { input_tokens: tokens(serde_json::to_vec(request)), output_tokens, ..Usage::default() });
     Ok(reply)
 }
 

@@ -113,7 +113,7 @@ fn pair(view: &View<'_>, text: Option<&DecisionText>, group: &[&Settled], limit:
         text: never_empty(shorten(&view.flagged(&settled.result), limit), settled.result.len),
         is_error: settled.how != How::Done,
     });
-    let calls = Message::Assistant { text, calls: calls.collect() };
+    let calls = Message::Assistant { text, calls: calls.collect(), blocks: None };
     [calls, Message::Results { results: results.collect() }]
 }
 

@@ -119,8 +119,8 @@ pub fn raw_call(name: &str, arguments: &str) -> Call {
 
 /// A whole reply with these calls.
 pub fn reply(calls: Vec<Call>) -> Reply {
-    let usage = Some(Usage { input_tokens: 100, output_tokens: 10 });
-    Reply { text: String::new(), calls, stop: StopReason::ToolCalls, usage }
+    let usage = Some(Usage { input_tokens: 100, output_tokens: 10, ..Usage::default() });
+    Reply { text: String::new(), calls, stop: StopReason::ToolCalls, usage, ..Reply::default() }
 }
 
 /// The start of a run of this definition.

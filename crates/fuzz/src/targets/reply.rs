@@ -37,5 +37,5 @@ fn of_arguments(input: &[u8]) -> Reply {
     let arguments = String::from_utf8_lossy(input);
     let call = |name: &String| Call { id: name.clone(), name: name.clone(), arguments: arguments.to_string() };
     let calls = definition().tools.iter().map(|tool| call(&tool.name)).collect();
-    Reply { text: String::new(), calls, stop: StopReason::ToolCalls, usage: None }
+    Reply { text: String::new(), calls, stop: StopReason::ToolCalls, ..Reply::default() }
 }

@@ -48,8 +48,8 @@ fn no_request_makes_it_panic() {
             let messages = [
                 Message::Results { results: vec![answer("x", "x")] },
                 Message::User { text: text.into() },
-                Message::Assistant { text: String::new(), calls: calls.clone() },
-                Message::Assistant { text: String::new(), calls },
+                Message::Assistant { text: String::new(), calls: calls.clone(), blocks: None },
+                Message::Assistant { text: String::new(), calls, blocks: None },
                 Message::Results { results },
             ];
             for upto in 0..=messages.len() {

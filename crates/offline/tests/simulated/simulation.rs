@@ -146,7 +146,7 @@ impl Run {
         text.push_str(&self.completed(recent));
         let mut messages = vec![Message::User { text }];
         for (calls, results) in &self.history[recent..] {
-            messages.push(Message::Assistant { text: String::new(), calls: calls.clone() });
+            messages.push(Message::Assistant { text: String::new(), calls: calls.clone(), blocks: None });
             let results = results.iter().map(|r| CallResult { text: self.shown(&r.text), ..r.clone() }).collect();
             messages.push(Message::Results { results });
         }

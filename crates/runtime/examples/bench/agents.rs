@@ -104,8 +104,8 @@ impl Model for Stepper {
                 let number = || self.next.fetch_add(1, Ordering::Relaxed);
                 (0..self.calls).map(|_| call("step", format!("{{\"n\":{}}}", number()))).collect()
             };
-            let usage = Some(Usage { input_tokens: 100, output_tokens: 10 });
-            Ok(Reply { text: String::new(), calls, stop: StopReason::ToolCalls, usage })
+            let usage = Some(Usage { input_tokens: 100, output_tokens: 10, ..Usage::default() });
+            Ok(Reply { text: String::new(), calls, stop: StopReason::ToolCalls, usage, ..Reply::default() })
         })
     }
 }

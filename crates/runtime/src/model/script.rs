@@ -86,7 +86,13 @@ impl ScriptModel {
         });
         let calls: Vec<Call> = calls.collect();
         let stop = if calls.is_empty() { StopReason::End } else { StopReason::ToolCalls };
-        Ok(Reply { text: scripted.text.clone(), calls, stop: scripted.stop.unwrap_or(stop), usage: scripted.usage })
+        Ok(Reply {
+            text: scripted.text.clone(),
+            calls,
+            stop: scripted.stop.unwrap_or(stop),
+            usage: scripted.usage,
+            ..Reply::default()
+        })
     }
 }
 

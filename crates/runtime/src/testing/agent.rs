@@ -187,6 +187,7 @@ fn reply(script: &Script, turn: u64) -> Reply {
         text: String::new(),
         calls: calls.collect(),
         stop: StopReason::ToolCalls,
-        usage: Some(Usage { input_tokens: 100, output_tokens: 10 }),
+        usage: Some(Usage { input_tokens: 100, output_tokens: 10, ..Usage::default() }),
+        ..Reply::default()
     }
 }
