@@ -14,13 +14,15 @@ use crate::effect::Class;
 use crate::error::{Error, Result};
 use crate::event::{DeniedBy, Ending, ErrorKind, Evidence, Gate, Origin, RefusalKind, Request, SettledBy, StopReason};
 use crate::ids::{Ordinal, RunId, RunKey};
-use crate::quota::{Amounts, Quotas, Remaining};
+use crate::quota::{Quotas, Remaining};
 use crate::time::Timestamp;
 use crate::value::Stored;
 
+mod model;
 mod records;
 mod values;
 
+pub use model::{DecisionText, ModelState, OpenCall};
 pub use records::{ClosedRequest, Closing, ErrorEntry, Guidance, Repeats, SeenElsewhere, Signal, Tally};
 
 /// The version of the fold: the same journal gives the same checkpoint bytes within a version.
@@ -218,72 +220,6 @@ pub struct Milestone {
     /// The evidence, once it is reached.
     #[n(4)]
     pub reached: Option<Evidence>,
-}
-
-/// The model's side of a run.
-#[derive(Clone, Debug, Default, PartialEq, Encode, Decode, Serialize)]
-pub struct ModelState {
-    /// The last call's number.
-    #[n(0)]
-    pub calls: u64,
-    /// The call that has no answer yet.
-    #[n(1)]
-    pub open: Option<OpenCall>,
-    /// Calls in a row that brought no answer.
-    #[n(2)]
-    pub failed_in_row: u32,
-    /// Replies in a row that were faulty.
-    #[n(3)]
-    pub faulty_in_row: u32,
-    /// Not asked before this time.
-    #[n(4)]
-    pub not_before: Timestamp,
-    /// The last decision's number.
-    #[n(5)]
-    pub decisions: u32,
-    /// The newest decisions' texts.
-    #[n(6)]
-    pub texts: VecDeque<DecisionText>,
-    /// How much larger a request is than its estimate, in thousandths, as a provider's refusal taught.
-    #[n(7)]
-    pub estimate_permille: u32,
-    /// The digest of the last request that was reserved for.
-    #[n(8)]
-    pub last_request: Digest,
-    /// The manifest of that request.
-    #[n(9)]
-    pub last_manifest: Option<Stored>,
-    /// How many replies there were.
-    #[n(10)]
-    pub answered: u64,
-    /// Refusals in a row because the request was longer than the model's context.
-    #[n(11)]
-    pub too_long_in_row: u32,
-}
-
-/// The text beside a decision's calls.
-#[derive(Clone, Copy, Debug, PartialEq, Encode, Decode, Serialize)]
-pub struct DecisionText {
-    /// The decision.
-    #[n(0)]
-    pub decision: u32,
-    /// Its text.
-    #[n(1)]
-    pub text: Stored,
-}
-
-/// A call of the model that has no answer yet.
-#[derive(Clone, Copy, Debug, PartialEq, Encode, Decode, Serialize)]
-pub struct OpenCall {
-    /// Its number.
-    #[n(0)]
-    pub call: u64,
-    /// What is held back for it.
-    #[n(1)]
-    pub amounts: Amounts,
-    /// The epoch that reserved it: a later one knows that the answer is lost.
-    #[n(2)]
-    pub epoch: u64,
 }
 
 /// A decision whose actions are not all settled.
@@ -537,6 +473,11 @@ impl Checkpoint {
     /// The run's key.
     pub fn key(&self) -> RunKey {
         RunKey { namespace: self.namespace.clone(), run: self.run.clone() }
+    }
+
+    /// When all of it has to be over, waiting included.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        self.quota.limits.deadline_ms.map(|ms| self.started_at.plus_ms(ms))
     }
 
     /// The run at the root of its lineage: itself, unless it is a fork.

@@ -4,6 +4,7 @@
 //! the run's first transition, and never changes under a run. References to inputs and secrets stay references.
 
 mod http;
+mod model;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -17,6 +18,7 @@ use crate::effect::Class;
 use crate::json::canonical;
 
 pub use http::{HttpLookup, HttpRequest, HttpTool, Sign};
+pub use model::{ModelSpec, Price};
 
 /// An agent, whole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -74,46 +76,6 @@ pub struct Offered {
     pub bytes: u64,
     /// The digest of their canonical JSON.
     pub digest: Digest,
-}
-
-/// Which model to ask, and what it can take.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ModelSpec {
-    /// `offline`, `script`, …
-    pub provider: String,
-    /// The model's name with that provider, or the script's file.
-    #[serde(default)]
-    pub name: String,
-    /// The most tokens of one reply.
-    pub max_output_tokens: u64,
-    /// Tokens of request and reply together.
-    pub context_window: u64,
-    /// Price in usd per million tokens, as micro-usd per million; needed by a usd quota.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub price: Option<Price>,
-    /// How many replies in a row may be faulty before the run stops.
-    pub max_faulty_replies: u32,
-    /// How often one call is tried before the run stops.
-    pub max_attempts: u32,
-}
-
-/// Micro-usd per million tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Price {
-    /// For tokens of the request.
-    pub input_micro_usd: u64,
-    /// For tokens of the reply.
-    pub output_micro_usd: u64,
-}
-
-impl Price {
-    /// The cost of a call in micro-usd, rounded up.
-    pub fn of(&self, input_tokens: u64, output_tokens: u64) -> u64 {
-        let million = 1_000_000_u128;
-        let cost = u128::from(input_tokens) * u128::from(self.input_micro_usd)
-            + u128::from(output_tokens) * u128::from(self.output_micro_usd);
-        u64::try_from(cost.div_ceil(million)).unwrap_or(u64::MAX)
-    }
 }
 
 /// One tool as the model calls it.

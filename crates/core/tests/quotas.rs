@@ -142,7 +142,7 @@ fn every_quota_stops_the_run_and_a_top_up_lets_it_go_on() {
         }
         let mut definition = Definition { quota: limits, ..free() };
         definition.model.price =
-            Some(lodestep_core::definition::Price { input_micro_usd: 5_000_000, output_micro_usd: 0 });
+            Some(lodestep_core::definition::Price { input_micro_usd: 5_000_000, ..Default::default() });
         let mut bench = Bench::new(definition);
         let moved = |bench: &mut Bench| match quota {
             Quota::ToolCalls => {

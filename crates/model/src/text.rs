@@ -8,24 +8,38 @@ use std::fmt;
 
 use serde::de::{Deserializer, Visitor};
 
-/// The text of bytes: UTF-8 in which lone surrogates may be spelled as if they were characters. Each of those, and each
-/// run of bytes that begins no character, becomes one U+FFFD.
+/// The text of bytes: UTF-8 in which halves of surrogate pairs may be spelled as if they were characters. Two that belong
+/// together are their character; each other one, and each run of bytes that begins no character, becomes one U+FFFD.
 pub fn well_formed(bytes: &[u8]) -> String {
-    let is_surrogate = |at: &[u8]| matches!(at, [0xed, 0xa0..=0xbf, 0x80..=0xbf, ..]);
     let (mut text, mut from) = (String::new(), 0);
     let mut at = 0;
     while at < bytes.len() {
-        if is_surrogate(&bytes[at..]) {
-            text.push_str(&String::from_utf8_lossy(&bytes[from..at]));
-            text.push(char::REPLACEMENT_CHARACTER);
-            at += 3;
-            from = at;
-        } else {
+        let Some(unit) = surrogate(&bytes[at..]) else {
             at += 1;
-        }
+            continue;
+        };
+        text.push_str(&String::from_utf8_lossy(&bytes[from..at]));
+        let pair = [Some(unit), surrogate(&bytes[at + SURROGATE_BYTES..])];
+        let whole = char::decode_utf16(pair.into_iter().flatten()).next().and_then(Result::ok);
+        text.push(whole.unwrap_or(char::REPLACEMENT_CHARACTER));
+        at += if whole.is_some() { 2 * SURROGATE_BYTES } else { SURROGATE_BYTES };
+        from = at;
     }
     text.push_str(&String::from_utf8_lossy(&bytes[from..]));
     text
+}
+
+/// The bytes of half of a surrogate pair, spelled as if it were a character.
+const SURROGATE_BYTES: usize = 3;
+
+/// The half of a surrogate pair that these bytes begin with.
+fn surrogate(bytes: &[u8]) -> Option<u16> {
+    match *bytes {
+        [0xed, second @ 0xa0..=0xbf, third @ 0x80..=0xbf, ..] => {
+            Some(0xd000 | u16::from(second & 0x3f) << 6 | u16::from(third & 0x3f))
+        }
+        _ => None,
+    }
 }
 
 /// Reads a JSON string as [`well_formed`] text, for `#[serde(deserialize_with)]`.

@@ -68,7 +68,7 @@ impl Runtime {
 
     async fn can_read(&self, run: &RunRef, definition: Stored) -> Result<()> {
         let definition = Definition::from_bytes(&self.value(run, definition).await?)?;
-        (self.models)(&definition).map(drop)
+        self.model_of(&definition).map(drop)
     }
 }
 

@@ -25,8 +25,6 @@ use crate::tools::Functions;
 use crate::tools::http::HttpClient;
 use crate::worker::pinned::Compiled;
 
-type ModelFactory = Arc<dyn Fn(&Definition) -> Result<Arc<dyn Model>> + Send + Sync>;
-
 type Tasks = Arc<dyn Fn(BoxFuture<'static, ()>) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// A store, and how this program performs what runs need.
@@ -35,7 +33,8 @@ pub struct Runtime {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) functions: Functions,
-    pub(crate) models: ModelFactory,
+    /// The one model of all agents, if a program gave one.
+    pub(crate) model: Option<Arc<dyn Model>>,
     pub(crate) holder: Option<Holder>,
     pub(crate) cage: Demand,
     pub(crate) ids: Arc<dyn Fn() -> u128 + Send + Sync>,
@@ -78,7 +77,7 @@ impl Runtime {
                 store,
                 clock: Arc::new(SystemClock),
                 functions: Functions::default(),
-                models: Arc::new(|definition| model_of(&definition.model)),
+                model: None,
                 holder: None,
                 cage: Demand::default(),
                 ids: Arc::new(|| uuid::Uuid::now_v7().as_u128()),
@@ -97,6 +96,14 @@ impl Runtime {
         match &self.tasks {
             Some(tasks) => tasks(Box::pin(task)),
             None => Box::pin(task),
+        }
+    }
+
+    /// The model of a definition's runs.
+    pub(crate) fn model_of(&self, definition: &Definition) -> Result<Arc<dyn Model>> {
+        match &self.model {
+            Some(model) => Ok(model.clone()),
+            None => model_of(definition, &self.environment),
         }
     }
 
@@ -278,7 +285,7 @@ impl RuntimeBuilder {
 
     /// Asks this model, whatever a definition names.
     pub fn model(mut self, model: Arc<dyn Model>) -> Self {
-        self.runtime.models = Arc::new(move |_| Ok(model.clone()));
+        self.runtime.model = Some(model);
         self
     }
 

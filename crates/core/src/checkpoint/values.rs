@@ -20,6 +20,7 @@ impl Checkpoint {
         all.extend(self.plan.iter_mut().filter_map(|milestone| milestone.title.as_mut()));
         all.extend(self.notes.values_mut());
         all.extend(self.model.texts.iter_mut().map(|text| &mut text.text));
+        all.extend(self.model.blocks.as_mut().map(|blocks| &mut blocks.text));
         all.extend(self.model.last_manifest.as_mut());
         for action in self.pending.values_mut() {
             all.push(&mut action.arguments);

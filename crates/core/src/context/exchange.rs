@@ -1,6 +1,6 @@
 //! Recent decisions as calls and results, rebuilt from action records: every call has its result, or neither is there.
 
-use lodestep_model::{Call, CallResult, Message};
+use lodestep_model::{Blocks, Call, CallResult, Message};
 
 use crate::checkpoint::{DecisionText, How, Settled};
 use crate::context::budget::shorten;
@@ -41,7 +41,8 @@ pub(super) fn recent(view: &View<'_>, memo: &mut Memo, room: u64) -> Exchange {
         let text = text_of(view, group[0].decision);
         let is_whole = is_whole(view, text, &group);
         let loaded = is_whole || group.iter().all(|settled| view.bytes(&settled.result).is_some());
-        let known = memo.get(text.map(|text| text.text), &group).filter(|_| is_whole);
+        let blocks = if is_whole { blocks_of(view, group[0].decision) } else { None };
+        let known = memo.get(text.map(|text| text.text), &group).filter(|_| is_whole && blocks.is_none());
         let size = known.map_or_else(|| group.iter().map(|one| weight(view, one)).sum(), |known| known.weight);
         if age > 0 && (size > left || !loaded) {
             break;
@@ -51,8 +52,11 @@ pub(super) fn recent(view: &View<'_>, memo: &mut Memo, room: u64) -> Exchange {
         let pieces = match known.filter(|_| limit == u64::MAX) {
             Some(known) => known.pieces.clone(),
             None => {
-                let pieces = pair(view, text, &group, limit).map(Piece::of);
-                if limit == u64::MAX && is_whole {
+                // Blocks go with the calls as they were, and not with shortened ones.
+                let blocks = blocks.filter(|_| limit == u64::MAX);
+                let is_plain = blocks.is_none();
+                let pieces = pair(view, text, &group, limit, blocks).map(Piece::of);
+                if limit == u64::MAX && is_whole && is_plain {
                     memo.keep(text.map(|text| text.text), &group, size, &pieces);
                 }
                 pieces
@@ -100,7 +104,19 @@ fn is_whole(view: &View<'_>, text: Option<&DecisionText>, group: &[&Settled]) ->
         && group.iter().all(|one| is_there(&one.arguments) && is_there(&one.result))
 }
 
-fn pair(view: &View<'_>, text: Option<&DecisionText>, group: &[&Settled], limit: u64) -> [Message; 2] {
+/// What the provider wants to have back with a decision: only the newest one's is kept.
+fn blocks_of(view: &View<'_>, decision: u32) -> Option<Blocks> {
+    let blocks = view.checkpoint.model.blocks.filter(|blocks| blocks.decision == decision)?;
+    serde_json::from_slice(view.bytes(&blocks.text)?).ok()
+}
+
+fn pair(
+    view: &View<'_>,
+    text: Option<&DecisionText>,
+    group: &[&Settled],
+    limit: u64,
+    blocks: Option<Blocks>,
+) -> [Message; 2] {
     let text = text.map(|text| shorten(&view.text(&text.text), limit.min(4_000))).unwrap_or_default();
     let calls = group.iter().map(|settled| Call {
         id: format!("call_{}", settled.ordinal),
@@ -113,7 +129,7 @@ fn pair(view: &View<'_>, text: Option<&DecisionText>, group: &[&Settled], limit:
         text: never_empty(shorten(&view.flagged(&settled.result), limit), settled.result.len),
         is_error: settled.how != How::Done,
     });
-    let calls = Message::Assistant { text, calls: calls.collect(), blocks: None };
+    let calls = Message::Assistant { text, calls: calls.collect(), blocks };
     [calls, Message::Results { results: results.collect() }]
 }
 

@@ -107,6 +107,8 @@ pub fn wants(checkpoint: &Checkpoint, definition: &Definition) -> Vec<Stored> {
     wanted.extend(checkpoint.notes.values());
     wanted.extend(checkpoint.plan.iter().filter_map(|milestone| milestone.title));
     wanted.extend(checkpoint.model.texts.iter().map(|text| text.text));
+    let newest = checkpoint.recent.back().map(|settled| settled.decision);
+    wanted.extend(checkpoint.model.blocks.filter(|blocks| Some(blocks.decision) == newest).map(|blocks| blocks.text));
     wanted.extend(checkpoint.guidance.iter().map(|guidance| guidance.text));
     // Of an error one line is shown; a failed action's whole result is not loaded for it.
     wanted.extend(checkpoint.errors.iter().map(|error| error.text).filter(|text| text.len <= ERROR_BYTES));

@@ -42,6 +42,31 @@ pub struct CallAnswered {
     /// True when the reply as a whole could not be taken: nothing of it is executed.
     #[n(4)]
     pub faulty: bool,
+    /// What there is to say of it besides.
+    #[n(5)]
+    pub about: Option<AboutReply>,
+}
+
+/// What there is to say of a reply besides the text, the calls and the tokens.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode, serde::Serialize)]
+pub struct AboutReply {
+    /// The model that answered.
+    #[n(0)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The provider's name for the call.
+    #[n(1)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    /// Of the request's tokens those that its cache had.
+    #[n(2)]
+    pub cache_read_tokens: u64,
+    /// Of the request's tokens those that its cache took.
+    #[n(3)]
+    pub cache_write_tokens: u64,
+    /// True when it was cut at the output limit.
+    #[n(4)]
+    pub cut: bool,
 }
 
 /// Why a call brought no answer.
@@ -103,4 +128,7 @@ pub struct DecisionOpened {
     /// How many actions follow: the decision closes when so many are there and all are settled.
     #[n(2)]
     pub actions: u32,
+    /// What the provider wants to have back with the calls, byte for byte.
+    #[n(3)]
+    pub blocks: Option<ValueRef>,
 }

@@ -40,6 +40,8 @@ pub(super) fn answered(checkpoint: &mut Checkpoint, event: &CallAnswered) -> Che
     model.failed_in_row = 0;
     model.too_long_in_row = 0;
     model.faulty_in_row = if event.faulty { model.faulty_in_row.saturating_add(1) } else { 0 };
+    let cut = event.about.as_ref().is_some_and(|about| about.cut);
+    model.cut_in_row = cut.then(|| model.cut_in_row.unwrap_or(0).saturating_add(1));
     Ok(())
 }
 
@@ -91,6 +93,7 @@ pub(super) fn decided(checkpoint: &mut Checkpoint, seq: u64, event: &DecisionOpe
     }
     let model = &mut checkpoint.model;
     model.decisions = event.decision;
+    model.blocks = event.blocks.map(|blocks| DecisionText { decision: event.decision, text: Stored::at(blocks, seq) });
     if let Some(text) = event.text {
         model.texts.push_back(DecisionText { decision: event.decision, text: Stored::at(text, seq) });
         while model.texts.len() > RECENT_TEXTS {

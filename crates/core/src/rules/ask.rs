@@ -7,7 +7,7 @@ use crate::draft::Draft;
 use crate::error::Result;
 use crate::event::{CallFailed, CallFailure, CallReserved, Event, RunStopped, StopReason};
 use crate::quota::{Amounts, Quota};
-use crate::rules::standing::backoff_ms;
+use crate::rules::standing::{backoff_ms, jitter_ms};
 
 /// Reserves quota for one call of this request, or stops the run when a quota has no room.
 ///
@@ -22,7 +22,7 @@ pub fn reserve(draft: &mut Draft, definition: &Definition, assembled: &Assembled
     let amounts = Amounts {
         input_tokens,
         output_tokens,
-        usd_micro: definition.model.price.map_or(0, |price| price.of(input_tokens, output_tokens)),
+        usd_micro: definition.model.price.map_or(0, |price| price.at_most(input_tokens, output_tokens)),
         model_calls: 1,
         tool_calls: 0,
     };
@@ -51,11 +51,19 @@ pub fn fail(
     wait_ms: Option<u64>,
 ) -> Result<()> {
     let attempt = draft.checkpoint().model.failed_in_row.saturating_add(1);
-    let wait_ms = wait_ms.unwrap_or_else(|| backoff_ms(draft.checkpoint().run.as_str(), call, attempt));
+    let run = draft.checkpoint().run.as_str();
+    let wait_ms = match wait_ms {
+        // Those that were told the same time come one after the other, none before it.
+        Some(asked) => asked.saturating_add(jitter_ms(run, call, attempt, asked / 20)),
+        None => backoff_ms(run, call, attempt),
+    };
     let not_before = draft.now().plus_ms(if why == CallFailure::TooLong { 0 } else { wait_ms });
     let text = draft.put(said);
     draft.push(Event::CallFailed(CallFailed { call, why, text, not_before }))?;
+    let deadline = draft.checkpoint().deadline();
     let reason = match why {
+        // It would wait for nothing.
+        CallFailure::Busy if deadline.is_some_and(|deadline| deadline <= not_before) => StopReason::Model,
         CallFailure::Rejected => StopReason::Model,
         // The smaller request is tried once, however often the provider was busy before.
         CallFailure::TooLong if draft.checkpoint().model.too_long_in_row >= 2 => StopReason::Context,
@@ -66,6 +74,9 @@ pub fn fail(
         // A run that stopped or is being cancelled meanwhile has its reason.
         return Ok(());
     }
-    let text = draft.put(format!("the model gave no reply ({attempt} in a row): {said}"));
+    let text = draft.put(match why {
+        CallFailure::Busy => format!("rate limited until {not_before}, when the run's deadline has passed: {said}"),
+        _ => format!("the model gave no reply ({attempt} in a row): {said}"),
+    });
     draft.push(Event::RunStopped(RunStopped { reason, text }))
 }

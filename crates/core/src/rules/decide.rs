@@ -2,24 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use lodestep_model::{Call, Reply, StopReason as ModelStop};
+use lodestep_model::{Call, Reply};
 use serde_json::{Map, Value, json};
 
-use crate::checkpoint::{Action, Checkpoint, How, Phase, Settled};
+use crate::checkpoint::{Action, Checkpoint, How, Settled};
 use crate::definition::{Decide, Definition, StateAct, ToolDefinition, ToolKind};
 use crate::digest::Digest;
 use crate::draft::Draft;
 use crate::effect::{dedupe_key, effect_key, request_name, sameness};
 use crate::error::Result;
 use crate::event::{
-    ActionFinished, ActionProposed, ActionRefused, CallAnswered, DecisionOpened, Elsewhere, ErrorKind, ErrorLogged,
-    Event, Gate, RefusalKind, Request, RunStopped, SettledBy, StopReason,
+    ActionFinished, ActionProposed, ActionRefused, DecisionOpened, Elsewhere, ErrorKind, ErrorLogged, Event, Gate,
+    RefusalKind, Request, SettledBy,
 };
 use crate::ids::{Ordinal, RunId};
 use crate::json::{canonical, parse_strict};
 use crate::policy::{self, Verdict};
-use crate::quota::Amounts;
 use crate::rules::decide::state_act::act;
+use crate::rules::decide::whole::{charge, stop_if_misbehaving, whole_fault};
 use crate::rules::room::ONE_CALL;
 use crate::rules::wait;
 use crate::time::Timestamp;
@@ -27,6 +27,7 @@ use crate::value::ValueRef;
 
 pub mod artifacts;
 mod state_act;
+mod whole;
 
 /// The most calls of one reply; more are refused one by one.
 pub const CALLS_PER_REPLY: usize = 64;
@@ -98,7 +99,7 @@ pub fn decide(draft: &mut Draft, question: &Question<'_>) -> Result<()> {
     let checkpoint = draft.checkpoint();
     let judged: Vec<Judged<'_>> =
         reply.calls.iter().enumerate().map(|(at, call)| judge(checkpoint, question, at, call)).collect();
-    let whole = whole_fault(reply);
+    let whole = whole_fault(question);
     let sound = judged.iter().any(|judged| matches!(judged, Judged::Sound(_)));
     charge(draft, question, whole.is_some() || !sound)?;
     if let Some(fault) = whole {
@@ -107,10 +108,12 @@ pub fn decide(draft: &mut Draft, question: &Question<'_>) -> Result<()> {
         return stop_if_misbehaving(draft, question);
     }
     let text = (!reply.text.trim().is_empty()).then(|| draft.put(reply.text.as_str()));
+    let blocks = reply.blocks.as_ref().map(|blocks| draft.put(serde_json::to_vec(blocks).unwrap_or_default()));
     draft.push(Event::DecisionOpened(DecisionOpened {
         decision: draft.checkpoint().model.decisions.saturating_add(1),
         text,
         actions: judged.len() as u32,
+        blocks,
     }))?;
     for (call, judged) in reply.calls.iter().zip(judged) {
         match judged {
@@ -122,59 +125,6 @@ pub fn decide(draft: &mut Draft, question: &Question<'_>) -> Result<()> {
         return stop_if_misbehaving(draft, question);
     }
     Ok(())
-}
-
-/// Why nothing of a reply may be executed.
-fn whole_fault(reply: &Reply) -> Option<String> {
-    match reply.stop {
-        ModelStop::OutputLimit => {
-            Some("the reply was cut off at the output limit; nothing of it was done. Say less at once.".to_owned())
-        }
-        ModelStop::Refused => Some(format!("the model refused: {}", shortened(&reply.text))),
-        _ if reply.calls.len() > CALLS_READ => Some(format!(
-            "the reply had {} tool calls; nothing of it was done. Make at most {CALLS_PER_REPLY} at once.",
-            reply.calls.len()
-        )),
-        _ if reply.calls.is_empty() => Some(
-            "the reply had no tool call; every reply has to make at least one. To end the run call `finish`."
-                .to_owned(),
-        ),
-        _ => None,
-    }
-}
-
-fn charge(draft: &mut Draft, question: &Question<'_>, faulty: bool) -> Result<()> {
-    let reserved = draft.checkpoint().model.open.map(|open| open.amounts).unwrap_or_default();
-    let (input_tokens, output_tokens) = match question.reply.usage {
-        Some(usage) => (usage.input_tokens, usage.output_tokens),
-        // Where nothing is reported the upward estimates are charged.
-        None => (reserved.input_tokens, crate::context::estimate::tokens(question.transcript.len)),
-    };
-    let price = question.definition.model.price;
-    let used = Amounts {
-        input_tokens,
-        output_tokens,
-        usd_micro: price.map_or(0, |price| price.of(input_tokens, output_tokens)),
-        model_calls: 1,
-        tool_calls: 0,
-    };
-    draft.push(Event::CallAnswered(CallAnswered {
-        call: question.call,
-        used,
-        reported: question.reply.usage.is_some(),
-        reply: question.transcript,
-        faulty,
-    }))
-}
-
-fn stop_if_misbehaving(draft: &mut Draft, question: &Question<'_>) -> Result<()> {
-    let faulty = draft.checkpoint().model.faulty_in_row;
-    let active = draft.checkpoint().phase == Phase::Active;
-    if !active || faulty < question.definition.model.max_faulty_replies {
-        return Ok(());
-    }
-    let text = draft.put(format!("{faulty} replies in a row had nothing that could be done; the error log says why"));
-    draft.push(Event::RunStopped(RunStopped { reason: StopReason::Model, text }))
 }
 
 fn judge<'a>(checkpoint: &Checkpoint, question: &Question<'a>, at: usize, call: &Call) -> Judged<'a> {

@@ -295,7 +295,7 @@ fn stop_at_limits(draft: &mut Draft) -> Result<()> {
     if checkpoint.phase != Phase::Active {
         return Ok(());
     }
-    let deadline = checkpoint.quota.limits.deadline_ms.map(|ms| checkpoint.started_at.plus_ms(ms));
+    let deadline = checkpoint.deadline();
     let (reason, text) = if deadline.is_some_and(|deadline| deadline <= draft.now()) {
         (StopReason::Quota, DEADLINE_PASSED.to_owned())
     } else if checkpoint.decision.is_none() && checkpoint.repeats.count >= checkpoint.limits.loop_repeats {

@@ -364,7 +364,12 @@ fn waits_for(action: &Action, now: Timestamp) -> Option<(Option<Reason>, Option<
 /// that. The jitter is drawn from what is retried, so that a refold gives the same and many runs spread out.
 pub fn backoff_ms(run: &str, what: u64, attempt: u32) -> u64 {
     let base = 500_u64.saturating_mul(1 << attempt.saturating_sub(1).min(7)).min(60_000);
+    base + jitter_ms(run, what, attempt, base / 2)
+}
+
+/// Up to so many milliseconds more, drawn from what is retried.
+pub fn jitter_ms(run: &str, what: u64, attempt: u32, most: u64) -> u64 {
     let seed = Digest::over("lodestep jitter 1", &[run.as_bytes(), &what.to_le_bytes(), &attempt.to_le_bytes()]);
-    let draw = u64::from(u16::from_le_bytes([seed.as_bytes()[0], seed.as_bytes()[1]]));
-    base + base / 2 * draw / u64::from(u16::MAX)
+    let draw = u128::from(u16::from_le_bytes([seed.as_bytes()[0], seed.as_bytes()[1]]));
+    u64::try_from(u128::from(most) * draw / u128::from(u16::MAX)).unwrap_or(most)
 }

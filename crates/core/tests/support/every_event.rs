@@ -106,10 +106,17 @@ fn calls(it: About) -> [Event; 5] {
     let value = it.value;
     [
         Event::CallReserved(CallReserved { call: it.call, amounts, request: value.digest, manifest: value }),
-        Event::CallAnswered(CallAnswered { call: it.call, used: amounts, reported: true, reply: value, faulty: false }),
+        Event::CallAnswered(CallAnswered {
+            call: it.call,
+            used: amounts,
+            reported: true,
+            reply: value,
+            faulty: false,
+            about: None,
+        }),
         Event::CallFailed(CallFailed { call: it.call, why: CallFailure::Lost, text: value, not_before: it.at }),
         Event::CallLost(CallLost { call: it.call }),
-        Event::DecisionOpened(DecisionOpened { decision: it.decision, text: Some(value), actions: 1 }),
+        Event::DecisionOpened(DecisionOpened { decision: it.decision, text: Some(value), actions: 1, blocks: None }),
     ]
 }
 

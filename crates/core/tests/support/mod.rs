@@ -77,6 +77,7 @@ pub fn definition() -> Definition {
             price: None,
             max_faulty_replies: 3,
             max_attempts: 3,
+            ..ModelSpec::default()
         },
         tools,
         policy: Vec::new(),

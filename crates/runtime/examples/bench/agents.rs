@@ -42,6 +42,7 @@ pub fn agent(class: Class, parallel: u32) -> Definition {
             price: None,
             max_faulty_replies: 3,
             max_attempts: 3,
+            ..ModelSpec::default()
         },
         tools: vec![
             tool("step", class, ToolKind::Function),

@@ -17,6 +17,8 @@ pub(super) enum Question {
     Whole(u64, u64),
     /// Is it a length of time within these bounds, in milliseconds?
     Duration(u64, u64),
+    /// Is it true or false?
+    Truth,
     /// Is it a list?
     List,
     /// Is it a table?

@@ -1,12 +1,9 @@
 //! Keys that people bring along: those of later versions, and those of other systems.
 
 /// Keys that the format has but this version does not serve, by kind of table.
-const LATER: [(&str, &str); 10] = [
+const LATER: [(&str, &str); 7] = [
     ("file", "mcp"),
     ("file", "flow"),
-    ("model", "api_key"),
-    ("model", "base_url"),
-    ("model", "params"),
     ("tool", "detach"),
     ("tool", "trust_annotations"),
     ("policy", "when"),
@@ -40,8 +37,8 @@ const FOREIGN: [(&str, &str, &str); 48] = [
     ("model", "max_tokens", "write `max_output_tokens`"),
     ("model", "maxTokens", "write `max_output_tokens`"),
     ("model", "max_completion_tokens", "write `max_output_tokens`"),
-    ("model", "temperature", "parameters of a provider are not in this version"),
-    ("model", "top_p", "parameters of a provider are not in this version"),
+    ("model", "temperature", "write `params = { temperature = … }`"),
+    ("model", "top_p", "write `params = { top_p = … }`"),
     ("tool", "input_schema", "write `input`"),
     ("tool", "inputSchema", "write `input`"),
     ("tool", "parameters", "write `input`"),

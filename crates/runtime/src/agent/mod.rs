@@ -187,10 +187,10 @@ impl AgentFile {
     fn compile(file: &Table<'_>, source: &Source) -> Self {
         let specs = inputs::specs(file);
         let about = about::about(file, &specs, &source.folder);
-        let model = model::model(file, &source.folder);
+        let mut secrets = Vec::new();
+        let model = model::model(file, &source.folder, &mut secrets);
         let always = state_tools();
         let ground = tools::Ground { folder: &source.folder, inputs: &specs };
-        let mut secrets = Vec::new();
         let mut tools = tools::tools(file, &ground, &always, &mut secrets);
         let policy = policy::rules(file, &tools, &always);
         tools.extend(always);

@@ -136,6 +136,17 @@ impl<'a> Item<'a> {
         number
     }
 
+    /// True or false.
+    pub fn yes_or_no(&self) -> Option<bool> {
+        #[cfg(test)]
+        super::asked::note(&self.name, super::asked::Question::Truth);
+        let truth = self.value().as_bool();
+        if truth.is_none() {
+            self.wrong("true or false");
+        }
+        truth
+    }
+
     /// A length of time in milliseconds, within bounds that are given in milliseconds.
     pub fn duration(&self, bounds: RangeInclusive<u64>) -> Option<u64> {
         #[cfg(test)]

@@ -187,7 +187,7 @@ fn is_reference(key: &str) -> bool {
 }
 
 /// A value as JSON. What JSON can't hold exactly is refused by name.
-fn json(item: &Item<'_>) -> Option<Value> {
+pub(super) fn json(item: &Item<'_>) -> Option<Value> {
     match item.value() {
         DeValue::String(_) => item.text().map(Value::from),
         DeValue::Boolean(boolean) => Some(Value::from(*boolean)),

@@ -19,7 +19,7 @@ use super::references::Allowed;
 use super::source::{Source, mend};
 use super::table::Table;
 use super::{AgentFile, notify};
-use crate::secrets::{Environment, Whence};
+use crate::secrets::{Environment, ModelWiring, Whence};
 
 /// How long the command of a variable may take unless the file says, and at most.
 const COMMAND_MS: (u64, u64) = (10 * SECOND_MS, 60 * SECOND_MS);
@@ -42,6 +42,8 @@ pub struct AgentWiring {
     pub inputs: BTreeMap<String, String>,
     /// By the name of a program's table the variables that it gets besides; values may hold `${env:X}`.
     pub tools: BTreeMap<String, BTreeMap<String, String>>,
+    /// Where its model is asked.
+    pub model: Option<ModelWiring>,
 }
 
 impl Wiring {
@@ -85,7 +87,8 @@ impl Wiring {
         let variables = self.agents.iter().flat_map(|(agent, wired)| {
             wired.tools.iter().map(|(tool, variables)| ((agent.clone(), tool.clone()), variables.clone()))
         });
-        Environment::wired(self.env.clone(), variables.collect())
+        let models = self.agents.iter().filter_map(|(agent, wired)| Some((agent.clone(), wired.model.clone()?)));
+        Environment::wired(self.env.clone(), variables.collect(), models.collect())
     }
 }
 
@@ -143,15 +146,39 @@ fn variable(name: &str, item: &Item<'_>, folder: &Path) -> Option<Whence> {
 }
 
 fn of_agent(item: &Item<'_>, folder: &Path, agent: Option<&AgentFile>) -> Option<AgentWiring> {
-    let table = item.table("agent wiring", "a table: [agents.NAME] with `inputs` and `tools`")?;
+    let table = item.table("agent wiring", "a table: [agents.NAME] with `inputs`, `tools` and `model`")?;
     let inputs = named(&table, "inputs", "a table, such as { folder = \"/srv/documents\" }");
     let inputs = inputs.iter().filter_map(|(name, item)| Some((name.clone(), input(name, item, folder, agent)?)));
     let inputs = inputs.collect();
     let tools = named(&table, "tools", "each program as a table of its own: [agents.AGENT.tools.NAME]");
     let tools = tools.iter().filter_map(|(name, item)| Some((name.clone(), program(name, item, agent)?)));
     let tools = tools.collect();
+    let model = table.get("model").and_then(|item| model(&item, agent));
     table.close();
-    Some(AgentWiring { inputs, tools })
+    Some(AgentWiring { inputs, tools, model })
+}
+
+/// Where the model is asked: at a gateway of this place, or at another one's service.
+fn model(item: &Item<'_>, agent: Option<&AgentFile>) -> Option<ModelWiring> {
+    let table = item.table("model wiring", "a table, such as { base_url = \"https://gateway.example/v1\" }")?;
+    let (base_url, api_key) = (table.get("base_url"), table.get("api_key"));
+    table.close();
+    let wired = ModelWiring {
+        base_url: base_url.as_ref().and_then(|item| item.said(&Allowed::Environment)),
+        api_key: api_key.as_ref().and_then(super::model::key),
+    };
+    if let Some(agent) = agent {
+        let provider = &agent.definition.model.provider;
+        match crate::model::service::dialect(provider) {
+            None => item.fault(format!("the provider `{provider}` is no service"), "take it out"),
+            Some(dialect) => {
+                if let (Some(item), Some(text)) = (&base_url, &wired.base_url) {
+                    super::model::judge_url(item, dialect, text, wired.api_key.is_some());
+                }
+            }
+        }
+    }
+    Some(wired)
 }
 
 /// A path of this place. Any other input is the work's and not the place's.

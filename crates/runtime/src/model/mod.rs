@@ -1,14 +1,16 @@
-//! The models that the runtime knows by name.
+//! The models that the runtime knows by name: `offline`, `script`, and those of services (`service`).
 
 mod script;
+pub(crate) mod service;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use lodestep_core::definition::ModelSpec;
-use lodestep_core::{Error, Result};
+use lodestep_core::{Definition, Error, Result};
 use lodestep_model::Model;
 use lodestep_offline::OfflineModel;
+
+use crate::secrets::Environment;
 
 pub use script::ScriptModel;
 
@@ -16,13 +18,20 @@ pub use script::ScriptModel;
 ///
 /// # Errors
 ///
-/// `model.unknown` for a provider that this build does not have, `model.script` for a script that can't be read.
-pub fn model_of(spec: &ModelSpec) -> Result<Arc<dyn Model>> {
+/// `model.unknown` for a provider that this build does not have, `model.script` for a script that can't be read,
+/// `model.unset` and `model.base_url` for a service that can't be named here.
+pub fn model_of(definition: &Definition, environment: &Environment) -> Result<Arc<dyn Model>> {
+    let spec = &definition.model;
     match spec.provider.as_str() {
         "offline" => Ok(Arc::new(OfflineModel)),
         "script" => Ok(Arc::new(ScriptModel::load(Path::new(&spec.name))?)),
-        other => {
-            Err(Error::new("model.unknown", format!("this build has no provider `{other}`"), "it has: offline, script"))
-        }
+        other => match service::dialect(other) {
+            Some(dialect) => Ok(Arc::new(service::provider(definition, dialect, environment)?)),
+            None => Err(Error::new(
+                "model.unknown",
+                format!("this build has no provider `{other}`"),
+                "it has: anthropic, openai, offline, script",
+            )),
+        },
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use lodestep_core::Definition;
 use lodestep_core::definition::{ToolDefinition, ToolKind};
 use lodestep_core::reference::{Piece, pieces};
 
@@ -18,6 +19,16 @@ type Added = BTreeMap<(String, String), BTreeMap<String, String>>;
 pub struct Environment {
     read: Read,
     added: Arc<Added>,
+    models: Arc<BTreeMap<String, ModelWiring>>,
+}
+
+/// Where the model of an agent is asked at a place, in place of what its file says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModelWiring {
+    /// Where the service is; may hold `${env:X}`.
+    pub base_url: Option<String>,
+    /// The key, as references to variables.
+    pub api_key: Option<String>,
 }
 
 impl Default for Environment {
@@ -30,16 +41,16 @@ impl Default for Environment {
 impl Environment {
     /// Variables from a function: a vault, a table of a test.
     pub fn new(read: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
-        Self { read: Arc::new(move |name| Ok(read(name))), added: Arc::default() }
+        Self { read: Arc::new(move |name| Ok(read(name))), added: Arc::default(), models: Arc::default() }
     }
 
     /// Variables from where they are said to come from, all others from the process's own; and by agent and program the
-    /// variables that it gets besides.
-    pub(crate) fn wired(whence: BTreeMap<String, Whence>, added: Added) -> Self {
+    /// variables that it gets besides, by agent where its model is asked.
+    pub(crate) fn wired(whence: BTreeMap<String, Whence>, added: Added, models: BTreeMap<String, ModelWiring>) -> Self {
         let sources = Sources::new(whence);
         let own = Self::default();
         let read = move |name: &str| sources.read(name).unwrap_or_else(|| own.get(name));
-        Self { read: Arc::new(read), added: Arc::new(added) }
+        Self { read: Arc::new(read), added: Arc::new(added), models: Arc::new(models) }
     }
 
     /// A variable's value; `None` when it is not set.
@@ -71,6 +82,22 @@ impl Environment {
     ) -> BTreeMap<&'a str, &'a str> {
         let added = self.added.get(&(agent.to_owned(), table.to_owned()));
         own.iter().chain(added.into_iter().flatten()).map(|(name, text)| (name.as_str(), text.as_str())).collect()
+    }
+
+    /// Where an agent's model is asked here, if this place says so.
+    pub(crate) fn model_of(&self, agent: &str) -> Option<&ModelWiring> {
+        self.models.get(agent)
+    }
+
+    /// The references that a definition's model has its key from here.
+    pub(crate) fn key_of<'a>(&'a self, definition: &'a Definition) -> Option<&'a str> {
+        let wired = self.model_of(&definition.name);
+        match wired.and_then(|wired| wired.api_key.as_deref()) {
+            Some(key) => Some(key),
+            // Another service is not given the key of the one that the file names.
+            None if wired.is_some_and(|wired| wired.base_url.is_some()) => None,
+            None => definition.model.api_key.as_deref(),
+        }
     }
 
     /// Every text of a tool that may hold a reference to the environment, as it is used here.

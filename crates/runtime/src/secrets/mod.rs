@@ -18,7 +18,7 @@ use std::sync::Arc;
 use lodestep_core::Definition;
 use lodestep_core::reference::{Piece, pieces};
 
-pub use environment::Environment;
+pub use environment::{Environment, ModelWiring};
 pub use panics::scrub_panics;
 pub(crate) use reply::scrub_reply;
 pub use scrub::{Removed, Scrubber};
@@ -41,7 +41,7 @@ pub(crate) struct Secrets {
 }
 
 impl Secrets {
-    /// Those of a definition's tools.
+    /// Those of a definition's tools, and the key of its model.
     pub fn of(definition: &Definition, environment: &Environment) -> Self {
         let mut secrets = Self::read(definition, environment);
         secrets.scrubber = secrets.scrubber_of_values();
@@ -64,6 +64,7 @@ impl Secrets {
     fn read(definition: &Definition, environment: &Environment) -> Self {
         let mut secrets = Self::default();
         let texts = definition.tools.iter().flat_map(|tool| environment.texts_of(&definition.name, tool));
+        let texts = texts.chain(environment.key_of(definition));
         for piece in texts.filter_map(|text| pieces(text).ok()).flatten() {
             let Piece::Environment(name, default) = piece else { continue };
             let value = match environment.get(name) {
@@ -106,7 +107,7 @@ impl Secrets {
     }
 }
 
-/// What is wrong with the variables that an agent's tools need, here and now.
+/// What is wrong with the variables that an agent's tools and model need, here and now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lacking {
     /// Those that are not set.
@@ -117,7 +118,7 @@ pub struct Lacking {
     pub unread: Vec<String>,
 }
 
-/// Looks for the values of all variables that a definition's tools need.
+/// Looks for the values of all variables that a definition's tools and model need.
 pub fn lacking(definition: &Definition, environment: &Environment) -> Lacking {
     let Secrets { missing, unread, short, .. } = Secrets::read(definition, environment);
     let listed = |names: BTreeSet<String>| names.into_iter().collect();

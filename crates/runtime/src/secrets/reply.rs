@@ -1,7 +1,7 @@
 //! Values of secrets taken out of a model's reply, before it is judged or stored.
 
 use lodestep_core::json::{canonical, parse_strict};
-use lodestep_model::{ModelError, Reply};
+use lodestep_model::{Blocks, ModelError, Reply};
 
 use super::scrub::{Removed, Scrubber};
 
@@ -11,6 +11,10 @@ pub(crate) fn scrub_reply(scrubber: &Scrubber, reply: &mut Result<Reply, ModelEr
     match reply {
         Ok(reply) => {
             removed.add(scrubber.scrub_text(&mut reply.text));
+            for named in [&mut reply.model, &mut reply.request_id].into_iter().flatten() {
+                removed.add(scrubber.scrub_text(named));
+            }
+            removed.add(unsigned(scrubber, &mut reply.blocks));
             for call in &mut reply.calls {
                 removed.add(scrubber.scrub_text(&mut call.id));
                 removed.add(scrubber.scrub_text(&mut call.name));
@@ -25,6 +29,18 @@ pub(crate) fn scrub_reply(scrubber: &Scrubber, reply: &mut Result<Reply, ModelEr
             | ModelError::TooLong(text)
             | ModelError::Rejected(text),
         ) => removed.add(scrubber.scrub_text(text)),
+    }
+    removed
+}
+
+/// Signed blocks can't be altered: those with a secret in them are gone.
+fn unsigned(scrubber: &Scrubber, blocks: &mut Option<Blocks>) -> Removed {
+    let Some(given) = blocks else { return Removed::default() };
+    let mut json = given.json.clone();
+    let mut removed = scrubber.scrub_text(&mut json);
+    removed.add(unescaped(scrubber, &mut json));
+    if removed != Removed::default() {
+        *blocks = None;
     }
     removed
 }

@@ -103,7 +103,7 @@ fn neighbours_and_values_within_values_are_counted_under_their_own_names() {
 fn neither_a_default_nor_the_process_stands_in_for_a_source_that_gives_no_value() {
     let nowhere = Whence::File("/nowhere/at/all".into());
     let whence = [("PATH".to_owned(), nowhere.clone()), ("TOKEN".to_owned(), nowhere)].into_iter().collect();
-    let environment = Environment::wired(whence, Default::default());
+    let environment = Environment::wired(whence, Default::default(), Default::default());
     for (name, default) in [("PATH", None), ("TOKEN", Some("a default"))] {
         let refused = environment.resolve(name, default).expect_err(name);
         assert!(refused.contains(name) && refused.contains("/nowhere/at/all can't be read"), "{refused}");

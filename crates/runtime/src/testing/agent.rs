@@ -100,6 +100,7 @@ impl Script {
                 price: None,
                 max_faulty_replies: 5,
                 max_attempts: 20,
+                ..ModelSpec::default()
             },
             tools,
             policy,

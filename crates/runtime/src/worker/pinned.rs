@@ -52,7 +52,7 @@ impl Pinned {
         let pinned = Arc::new(Self {
             digest: key.0,
             schemas: Schemas::of(&definition),
-            model: (runtime.models)(&definition)?,
+            model: runtime.model_of(&definition)?,
             definition: Arc::new(definition),
             inputs: Arc::new(inputs),
         });

@@ -68,6 +68,7 @@ pub fn agent(tools: Vec<ToolDefinition>, asks: &[&str]) -> Definition {
             price: None,
             max_faulty_replies: 3,
             max_attempts: 5,
+            ..ModelSpec::default()
         },
         tools: all,
         policy,

@@ -161,7 +161,7 @@ impl Held {
         let decision = draft.checkpoint().model.decisions + 1;
         let gates: Vec<Gate> = gates.into_iter().collect();
         let actions = u32::try_from(gates.len()).unwrap_or(u32::MAX);
-        draft.push(Event::DecisionOpened(DecisionOpened { decision, text: None, actions }))?;
+        draft.push(Event::DecisionOpened(DecisionOpened { decision, text: None, actions, blocks: None }))?;
         for gate in gates {
             let ordinal = Ordinal(draft.checkpoint().last_ordinal + 1);
             let arguments = draft.put(format!(r#"{{"place":{ordinal}}}"#));
@@ -247,7 +247,14 @@ impl Held {
         let call = draft.checkpoint().model.calls;
         let reply = draft.put(reply);
         let used = Amounts::default();
-        draft.push(Event::CallAnswered(CallAnswered { call, used, reported: true, reply, faulty: false }))?;
+        draft.push(Event::CallAnswered(CallAnswered {
+            call,
+            used,
+            reported: true,
+            reply,
+            faulty: false,
+            about: None,
+        }))?;
         Ok(draft)
     }
 

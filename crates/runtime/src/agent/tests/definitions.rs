@@ -143,9 +143,10 @@ fn a_full_file_is_read_field_by_field() {
         name: format!("{home}/how/script.json"),
         max_output_tokens: 1_000,
         context_window: 10_000,
-        price: Some(Price { input_micro_usd: 3_000_000, output_micro_usd: 1 }),
+        price: Some(Price { input_micro_usd: 3_000_000, output_micro_usd: 1, ..Price::default() }),
         max_faulty_replies: 2,
         max_attempts: 7,
+        ..ModelSpec::default()
     };
     assert_eq!(definition.model, model);
     let rule = |tools: &[&str], classes: &[Class], decide| Rule {

@@ -6,6 +6,7 @@ mod http;
 mod inputs;
 mod json_schema;
 mod schemas;
+mod service;
 mod tool_faults;
 mod whole_files;
 

@@ -69,8 +69,8 @@ api_key = "k"
 max_tokens = 1
 price = { input = 1 }"#,
             &[
-                "6: the provider `anthropic` is not in this version",
-                "7: `api_key` is not supported by this version",
+                "5: [model] has no `name`",
+                "7: `model.api_key` holds more than a reference to a variable",
                 "8: `max_tokens` is not what it is called here",
                 "9: [model.price] has no `output`",
             ],

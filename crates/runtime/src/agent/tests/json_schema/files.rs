@@ -8,8 +8,27 @@ use super::super::Folder;
 pub const AGENTS: &[&str] = &[
     "format = 1\nagent = { name = \"a\", objective = \"o\" }\nmodel = { provider = \"offline\" }\n",
     EVERYTHING,
+    SERVICE,
+    "format = 1\nagent = { name = \"a\", objective = \"o\" }\nmodel = { provider = \"anthropic\", name = \"m\" }\n",
     DEFAULTS,
 ];
+
+/// A model over the network.
+const SERVICE: &str = r#"
+format = 1
+agent = { name = "service", objective = "o" }
+
+[model]
+provider = "openai"
+name = "${env:MODEL:-small}"
+base_url = "http://localhost:11434/v1"
+api_key = "${env:GATEWAY_KEY}"
+params = { temperature = 0.2, stop = ["x"] }
+stream = false
+timeout = "20m"
+idle_timeout = "5m"
+context_window = 16_000
+"#;
 
 /// What the published files leave out.
 const EVERYTHING: &str = r#"
@@ -34,7 +53,7 @@ max_output_tokens = 2_048
 context_window = 16_000
 max_faulty_replies = 2
 max_attempts = 7
-price = { input = 3.25, output = 15 }
+price = { input = 3.25, output = 15, cache_read = 0.3, cache_write = 3.75 }
 
 [tools.documents]
 builtin = "documents"
@@ -186,6 +205,10 @@ inputs = { folder = "documents" }
 [agents.wired.tools.mail]
 env = { MAIL_TOKEN = "${env:TOKEN}" }
 
+[agents.wired.model]
+base_url = "https://gateway.example/v1"
+api_key = "${env:TOKEN}"
+
 [agents.another.inputs]
 anything = "/srv"
 
@@ -199,7 +222,7 @@ command = ["sh", "tell.sh"]
 const WIRED: &str = r#"
 format = 1
 agent = { name = "wired", objective = "o" }
-model = { provider = "offline" }
+model = { provider = "openai", name = "small" }
 inputs = { folder = { type = "path" } }
 
 [tools.mail]

@@ -132,6 +132,7 @@ fn differs(part: &Part, question: &Question) -> Option<String> {
             let are_texts = words.as_array().is_some_and(|words| words.iter().all(Value::is_string));
             return (!(is_text || is_open || are_texts)).then(|| format!("a text is asked for, not {kind}"));
         }
+        Question::Truth => ("type", json!("boolean"), says("type")),
         Question::Words(words) => ("enum", json!(words), says("enum")),
         Question::Whole(least, most) if says("type").is_array() => {
             ("bounds", json!([least, most]), json!([says("minimum"), says("maximum")]))

@@ -1,0 +1,92 @@
+//! A reply as a whole: what it is charged, why nothing of it may be executed, and when the run stops for such replies.
+
+use lodestep_model::{StopReason as ModelStop, Usage};
+
+use super::{CALLS_PER_REPLY, CALLS_READ, Question, shortened};
+use crate::checkpoint::Phase;
+use crate::draft::Draft;
+use crate::error::Result;
+use crate::event::{AboutReply, CallAnswered, Event, RunStopped, StopReason};
+use crate::quota::Amounts;
+
+/// A second reply that is cut says that the limit is too small: a third would be as long.
+const CUT_REPLIES: u32 = 2;
+
+/// Was the reply cut at the output limit? Some servers say that a call ended it although the limit did.
+fn is_cut(question: &Question<'_>) -> bool {
+    let limit = question.definition.model.max_output_tokens;
+    let reached = question.reply.usage.is_some_and(|usage| usage.output_tokens >= limit);
+    question.reply.stop == ModelStop::OutputLimit || (reached && question.reply.stop != ModelStop::Refused)
+}
+
+/// Why nothing of a reply may be executed.
+pub(super) fn whole_fault(question: &Question<'_>) -> Option<String> {
+    let reply = question.reply;
+    match reply.stop {
+        _ if is_cut(question) => {
+            Some("the reply was cut off at the output limit; nothing of it was done. Say less at once.".to_owned())
+        }
+        ModelStop::Refused => Some(format!("the model refused: {}", shortened(&reply.text))),
+        _ if reply.calls.len() > CALLS_READ => Some(format!(
+            "the reply had {} tool calls; nothing of it was done. Make at most {CALLS_PER_REPLY} at once.",
+            reply.calls.len()
+        )),
+        _ if reply.calls.is_empty() => Some(
+            "the reply had no tool call; every reply has to make at least one. To end the run call `finish`."
+                .to_owned(),
+        ),
+        _ => None,
+    }
+}
+
+pub(super) fn charge(draft: &mut Draft, question: &Question<'_>, faulty: bool) -> Result<()> {
+    let reserved = draft.checkpoint().model.open.map(|open| open.amounts).unwrap_or_default();
+    // Where nothing is reported the upward estimates are charged.
+    let estimate = || Usage {
+        input_tokens: reserved.input_tokens,
+        output_tokens: crate::context::estimate::tokens(question.transcript.len),
+        ..Usage::default()
+    };
+    let usage = question.reply.usage.unwrap_or_else(estimate);
+    let used = Amounts {
+        input_tokens: usage.input_tokens,
+        output_tokens: usage.output_tokens,
+        usd_micro: question.definition.model.price.map_or(0, |price| price.of(&usage)),
+        model_calls: 1,
+        tool_calls: 0,
+    };
+    let about = AboutReply {
+        model: question.reply.model.clone(),
+        request_id: question.reply.request_id.clone(),
+        cache_read_tokens: usage.cache_read_tokens,
+        cache_write_tokens: usage.cache_write_tokens,
+        cut: is_cut(question),
+    };
+    draft.push(Event::CallAnswered(CallAnswered {
+        call: question.call,
+        used,
+        reported: question.reply.usage.is_some(),
+        reply: question.transcript,
+        faulty,
+        about: (about != AboutReply::default()).then_some(about),
+    }))
+}
+
+pub(super) fn stop_if_misbehaving(draft: &mut Draft, question: &Question<'_>) -> Result<()> {
+    let faulty = draft.checkpoint().model.faulty_in_row;
+    let active = draft.checkpoint().phase == Phase::Active;
+    let cut = draft.checkpoint().model.cut_in_row.unwrap_or(0);
+    let why = if cut >= CUT_REPLIES {
+        let limit = question.definition.model.max_output_tokens;
+        format!("{cut} replies in a row were cut off at the output limit: max_output_tokens = {limit} is too little")
+    } else if faulty >= question.definition.model.max_faulty_replies {
+        format!("{faulty} replies in a row had nothing that could be done; the error log says why")
+    } else {
+        return Ok(());
+    };
+    if !active {
+        return Ok(());
+    }
+    let text = draft.put(why);
+    draft.push(Event::RunStopped(RunStopped { reason: StopReason::Model, text }))
+}

@@ -1,0 +1,128 @@
+//! What a reply says besides its calls: that it was cut, what its provider wants back, and how long to wait for the next.
+
+mod support;
+
+use lodestep_core::Definition;
+use lodestep_core::checkpoint::Phase;
+use lodestep_core::context::{assemble, wants};
+use lodestep_core::event::{CallFailure, Event, StopReason};
+use lodestep_core::rules::ask::fail;
+use lodestep_model::{Blocks, Message, Reply, StopReason as ModelStop, Usage};
+use serde_json::json;
+use support::{Bench, call, free, names, reply};
+
+fn stopped(bench: &Bench) -> Option<(StopReason, String)> {
+    let Phase::Stopped { reason, text, .. } = &bench.checkpoint.phase else { return None };
+    Some((*reason, String::from_utf8_lossy(&bench.blobs[&text.digest]).into_owned()))
+}
+
+#[test]
+fn a_second_cut_reply_stops_the_run_and_a_whole_one_between_begins_anew() {
+    let cut = || Reply { stop: ModelStop::OutputLimit, ..reply(vec![call("unsafe", &json!({}))]) };
+    let mut bench = Bench::new(free());
+    bench.answer(&cut());
+    bench.calls(vec![call("note", &json!({"key": "a", "text": "b"}))]);
+    bench.answer(&cut());
+    assert_eq!((stopped(&bench), bench.checkpoint.model.cut_in_row), (None, Some(1)));
+    bench.answer(&cut());
+    let (reason, text) = stopped(&bench).expect("the second in a row");
+    assert_eq!(reason, StopReason::Model);
+    assert!(text.contains("max_output_tokens = 1000"), "{text}");
+    assert!(bench.action(2).is_none(), "nothing of them was done");
+}
+
+#[test]
+fn a_reply_as_long_as_the_limit_is_cut_whatever_the_provider_says() {
+    let limit = free().model.max_output_tokens;
+    for (output_tokens, done) in [(limit - 1, true), (limit, false), (limit + 1, false)] {
+        let usage = Some(Usage { input_tokens: 100, output_tokens, ..Usage::default() });
+        let mut bench = Bench::new(free());
+        bench.answer(&Reply { usage, ..reply(vec![call("unsafe", &json!({}))]) });
+        assert_eq!(bench.action(1).is_some(), done, "{output_tokens} of {limit}");
+        assert_eq!(bench.checkpoint.model.cut_in_row, (!done).then_some(1));
+    }
+}
+
+#[test]
+fn blocks_go_back_with_their_decision_byte_for_byte_and_only_with_the_newest() {
+    let blocks =
+        |text: &str| Blocks { of: "anthropic m".into(), json: format!("[{{\"thinking\":\"{text}\\u00e9\"}}]") };
+    let note = |key: &str| vec![call("note", &json!({"key": key, "text": "b"}))];
+    let shown = |bench: &Bench| -> Vec<Option<Blocks>> {
+        assert!(wants(&bench.checkpoint, &bench.definition).iter().all(|one| bench.blobs.contains_key(&one.digest)));
+        let assembled = assemble(&bench.checkpoint, &bench.definition, &bench.inputs(), &bench.blobs).unwrap();
+        let of = |message: &Message| match message {
+            Message::Assistant { blocks, .. } => Some(blocks.clone()),
+            _ => None,
+        };
+        assembled.request.messages.iter().filter_map(|message| of(message)).collect()
+    };
+    let mut bench = Bench::new(free());
+    bench.answer(&Reply { blocks: Some(blocks("one")), ..reply(note("a")) });
+    assert_eq!(shown(&bench), [Some(blocks("one"))]);
+    bench.answer(&Reply { blocks: Some(blocks("two")), ..reply(note("b")) });
+    assert_eq!(shown(&bench), [None, Some(blocks("two"))]);
+    bench.answer(&Reply { stop: ModelStop::Refused, ..reply(Vec::new()) });
+    assert_eq!(shown(&bench), [None, Some(blocks("two"))], "a reply that is no decision changes nothing");
+    bench.answer(&reply(note("c")));
+    assert_eq!(shown(&bench), [None, None, None]);
+    assert!(bench.checkpoint.model.blocks.is_none());
+}
+
+#[test]
+fn what_a_provider_says_of_a_call_is_recorded_with_its_answer() {
+    let mut bench = Bench::new(free());
+    let usage = Usage { input_tokens: 900, output_tokens: 10, cache_read_tokens: 700, cache_write_tokens: 100 };
+    let answered = bench.answer(&Reply {
+        usage: Some(usage),
+        model: Some("m-2".into()),
+        request_id: Some("req_7".into()),
+        ..reply(vec![call("note", &json!({"key": "a", "text": "b"}))])
+    });
+    let about = answered.iter().find_map(|event| match event {
+        Event::CallAnswered(answered) => answered.about.clone(),
+        _ => None,
+    });
+    let about = about.expect("it is in the event");
+    assert_eq!((about.model.as_deref(), about.request_id.as_deref()), (Some("m-2"), Some("req_7")));
+    assert_eq!((about.cache_read_tokens, about.cache_write_tokens), (700, 100));
+}
+
+#[test]
+fn a_wait_that_was_asked_for_is_never_shorter_and_at_most_a_twentieth_longer() {
+    let mut spread = std::collections::BTreeSet::new();
+    for asked in [0, 2_000, 60_000, 171_000, 7_200_000, u64::MAX] {
+        let mut bench = Bench::new(free());
+        for _ in 0..4 {
+            let call = bench.reserve().expect("a call");
+            let before = bench.draft().now();
+            bench.step(|draft, definition| fail(draft, definition, call, CallFailure::Busy, "slow down", Some(asked)));
+            let (least, most) = (before.plus_ms(asked), before.plus_ms(asked.saturating_add(asked / 20)));
+            let not_before = bench.checkpoint.model.not_before;
+            assert!(least <= not_before && not_before <= most, "{asked}: {least} {not_before} {most}");
+            spread.insert(not_before);
+            if asked == u64::MAX {
+                break;
+            }
+            bench.wait_ms(asked + asked / 20);
+        }
+    }
+    assert!(spread.len() > 15, "those that wait for the same time do not come at once");
+}
+
+#[test]
+fn a_limit_that_ends_after_the_runs_deadline_stops_it_and_says_until_when() {
+    for (asked, is_stopped) in [(50_000, false), (60_000, true)] {
+        let mut definition: Definition = free();
+        definition.quota.deadline_ms = Some(60_000);
+        let mut bench = Bench::new(definition);
+        let call = bench.reserve().expect("a call");
+        let events =
+            bench.step(|draft, definition| fail(draft, definition, call, CallFailure::Busy, "429", Some(asked)));
+        assert_eq!(names(&events).contains(&"RunStopped"), is_stopped, "{asked}");
+        if let Some((reason, text)) = stopped(&bench) {
+            assert_eq!(reason, StopReason::Model);
+            assert!(text.starts_with("rate limited until ") && text.ends_with("429"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! A chat completion that came whole, and what both forms share.
+
+use lodestep_model::{Call, ModelError, Reply, StopReason, Usage};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::pieces::Piece;
+use crate::refusal;
+
+#[derive(Deserialize)]
+struct Completion {
+    #[serde(default)]
+    choices: Vec<Choice>,
+    model: Option<String>,
+    usage: Option<Tokens>,
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    message: Message,
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    content: Option<Box<RawValue>>,
+    refusal: Option<Piece>,
+    tool_calls: Option<Vec<ToolCall>>,
+}
+
+#[derive(Deserialize)]
+struct ContentPart {
+    text: Option<Piece>,
+}
+
+#[derive(Deserialize)]
+struct ToolCall {
+    #[serde(default)]
+    id: Option<String>,
+    function: Function,
+}
+
+#[derive(Deserialize)]
+struct Function {
+    name: Option<String>,
+    arguments: Option<Box<RawValue>>,
+}
+
+/// Tokens as the API counts them: those of its cache are among `prompt_tokens`.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub(super) struct Tokens {
+    prompt_tokens: Option<u64>,
+    completion_tokens: Option<u64>,
+    prompt_tokens_details: Option<Details>,
+    prompt_cache_hit_tokens: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+struct Details {
+    cached_tokens: Option<u64>,
+}
+
+impl Tokens {
+    /// `None` when a number is missing that a charge needs.
+    pub fn usage(self) -> Option<Usage> {
+        let cached = self.prompt_tokens_details.and_then(|details| details.cached_tokens);
+        Some(Usage {
+            input_tokens: self.prompt_tokens?,
+            output_tokens: self.completion_tokens?,
+            cache_read_tokens: cached.or(self.prompt_cache_hit_tokens).unwrap_or(0),
+            cache_write_tokens: 0,
+        })
+    }
+}
+
+/// Reads a whole reply.
+///
+/// # Errors
+///
+/// `Lost` for what is no reply: it may have been billed.
+pub fn whole(body: &[u8]) -> Result<Reply, ModelError> {
+    let completion: Completion = serde_json::from_slice(body)
+        .map_err(|error| ModelError::Lost(format!("the reply is not what chat completions are: {error}")))?;
+    if let Some(error) = completion.error.filter(|error| !error.is_null()) {
+        return Err(refusal::in_stream(&error));
+    }
+    let Some(choice) = completion.choices.into_iter().next() else {
+        return Err(ModelError::Lost("the reply has no choice".to_owned()));
+    };
+    let text = choice.message.content.map(|raw| text(&raw)).unwrap_or_default();
+    let refusal = choice.message.refusal.unwrap_or_default().shown();
+    let calls = choice.message.tool_calls.unwrap_or_default().into_iter().map(|call| Call {
+        id: call.id.unwrap_or_default(),
+        name: call.function.name.unwrap_or_default(),
+        arguments: call.function.arguments.map_or_else(|| "{}".to_owned(), |raw| arguments(&raw)),
+    });
+    let reply = Reply { text, calls: calls.collect(), model: completion.model, ..Reply::default() };
+    finished(reply, choice.finish_reason.as_deref(), refusal, completion.usage)
+}
+
+/// The reply with why it stopped and what it used.
+///
+/// # Errors
+///
+/// `Lost` when nothing says why it stopped: then it may not be whole.
+pub(super) fn finished(
+    mut reply: Reply,
+    finish_reason: Option<&str>,
+    refusal: String,
+    tokens: Option<Tokens>,
+) -> Result<Reply, ModelError> {
+    let Some(reason) = finish_reason else {
+        return Err(ModelError::Lost("the reply does not say why it stopped".to_owned()));
+    };
+    reply.stop = match reason {
+        "length" => StopReason::OutputLimit,
+        "content_filter" => StopReason::Refused,
+        _ if !refusal.is_empty() => StopReason::Refused,
+        // Servers disagree on what to say of a reply with calls.
+        _ if !reply.calls.is_empty() => StopReason::ToolCalls,
+        _ => StopReason::End,
+    };
+    if reply.text.is_empty() {
+        reply.text = refusal;
+    }
+    reply.usage = tokens.and_then(Tokens::usage);
+    Ok(reply)
+}
+
+/// Content is text, or parts of which some are text.
+fn text(raw: &RawValue) -> String {
+    if let Ok(text) = serde_json::from_str::<Piece>(raw.get()) {
+        return text.shown();
+    }
+    let parts: Vec<ContentPart> = serde_json::from_str(raw.get()).unwrap_or_default();
+    parts.iter().filter_map(|part| Some(part.text.as_ref()?.shown())).collect()
+}
+
+/// Arguments are JSON in a string; some servers give the JSON itself. Nothing at all means none.
+fn arguments(raw: &RawValue) -> String {
+    let text = match serde_json::from_str::<Piece>(raw.get()) {
+        Ok(piece) => piece.shown(),
+        Err(_) => raw.get().to_owned(),
+    };
+    if text.trim().is_empty() { "{}".to_owned() } else { text }
+}

@@ -1,0 +1,169 @@
+//! One call of a model, from the request to the reply.
+
+use std::sync::{Arc, OnceLock};
+
+use futures_util::StreamExt;
+use lodestep_model::{Model, ModelError, ModelFuture, Progress, Reply, Request};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Client, Response};
+use tokio::time::timeout;
+
+use crate::body::{self, Clock};
+use crate::settings::{Dialect, Settings};
+use crate::{anthropic, client, openai, refusal};
+
+/// Gives the key where a call is sent, so that a changed one is used at once. `None` is a service that needs none.
+///
+/// It says in words why there is no key.
+pub type Key = Arc<dyn Fn() -> Result<Option<String>, String> + Send + Sync>;
+
+/// A model of a service.
+pub struct Provider {
+    settings: Settings,
+    key: Key,
+    client: OnceLock<Result<Client, String>>,
+}
+
+/// Who sees what comes of a stream.
+type Watch<'a> = &'a (dyn Fn(Progress<'_>) + Send + Sync);
+
+impl Provider {
+    /// Nothing is connected to before the first call.
+    pub fn new(settings: Settings, key: Key) -> Self {
+        Self { settings, key, client: OnceLock::new() }
+    }
+
+    async fn call(&self, request: &Request, watch: Watch<'_>) -> Result<Reply, ModelError> {
+        let headers = self.headers()?;
+        let clock = Clock::start(self.settings.patience);
+        let response = self.send(headers, self.body(request), clock).await?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        if !status.is_success() {
+            return Err(refusal::of(status, &headers, &body::beginning(response, clock).await));
+        }
+        let mut reply = if is_stream(&headers) {
+            self.streamed(response, clock, watch).await?
+        } else {
+            let body = body::whole(response, clock).await?;
+            match self.settings.dialect {
+                Dialect::Anthropic => anthropic::whole(&body, &self.settings)?,
+                Dialect::OpenAi => openai::whole(&body)?,
+            }
+        };
+        reply.request_id = refusal::request_id(&headers).or(reply.request_id);
+        Ok(reply)
+    }
+
+    fn body(&self, request: &Request) -> Vec<u8> {
+        let body = match self.settings.dialect {
+            Dialect::Anthropic => anthropic::body(request, &self.settings),
+            Dialect::OpenAi => openai::body(request, &self.settings),
+        };
+        // Encoding JSON that was built here can't fail.
+        serde_json::to_vec(&body).unwrap_or_default()
+    }
+
+    fn headers(&self) -> Result<HeaderMap, ModelError> {
+        let key = (self.key)().map_err(|why| ModelError::Rejected(format!("there is no key: {why}")))?;
+        let secret = |text: String| {
+            let mut value = HeaderValue::try_from(text)
+                .map_err(|_| ModelError::Rejected("the key has characters that no header can hold".to_owned()))?;
+            value.set_sensitive(true);
+            Ok(value)
+        };
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        match self.settings.dialect {
+            Dialect::Anthropic => {
+                headers.insert("anthropic-version", HeaderValue::from_static(anthropic::VERSION));
+                if let Some(key) = key {
+                    headers.insert("x-api-key", secret(key)?);
+                }
+            }
+            Dialect::OpenAi => {
+                if let Some(key) = key {
+                    headers.insert("authorization", secret(format!("Bearer {key}"))?);
+                }
+            }
+        }
+        Ok(headers)
+    }
+
+    /// Sends a request and waits for the head of its answer.
+    async fn send(&self, headers: HeaderMap, body: Vec<u8>, clock: Clock) -> Result<Response, ModelError> {
+        let connect = self.settings.patience.connect;
+        let client = self.client.get_or_init(|| client::client(connect));
+        let client = client.as_ref().map_err(|why| ModelError::NotSent(why.clone()))?;
+        let sent = client.post(self.settings.url()).headers(headers).body(body).send();
+        // A whole reply has its head when it is done.
+        let wait = if self.settings.stream { clock.next() } else { clock.left() };
+        match timeout(wait, sent).await {
+            Err(_) => Err(clock.over("answer")),
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(error)) if error.is_connect() || error.is_builder() => {
+                Err(ModelError::NotSent(format!("no connection to {}: {}", self.settings.base_url, told(error))))
+            }
+            Ok(Err(error)) => {
+                Err(ModelError::Lost(format!("no answer of {}: {}", self.settings.base_url, told(error))))
+            }
+        }
+    }
+
+    async fn streamed(&self, response: Response, clock: Clock, watch: Watch<'_>) -> Result<Reply, ModelError> {
+        let mut events = std::pin::pin!(body::events(response, clock));
+        let mut assembly: Box<dyn Assembly> = match self.settings.dialect {
+            Dialect::Anthropic => Box::new(anthropic::Assembled::new(&self.settings)),
+            Dialect::OpenAi => Box::<openai::Assembled>::default(),
+        };
+        while let Some(event) = events.next().await {
+            let Some(data) = event?.data else { continue };
+            if assembly.take(&data, watch)? == Part::Last {
+                return assembly.reply();
+            }
+        }
+        Err(ModelError::Lost(format!(
+            "the stream ended without its end mark{}",
+            if self.settings.dialect == Dialect::OpenAi {
+                "; a server that sends none needs `stream = false`"
+            } else {
+                ""
+            }
+        )))
+    }
+}
+
+/// A reply that is being put together.
+pub(crate) trait Assembly: Send {
+    /// Takes the data of the next event.
+    fn take(&mut self, data: &str, watch: Watch<'_>) -> Result<Part, ModelError>;
+
+    /// The reply, after [`Part::Last`].
+    fn reply(&mut self) -> Result<Reply, ModelError>;
+}
+
+/// Is there more to come?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    One,
+    Last,
+}
+
+impl Model for Provider {
+    fn ask<'a>(&'a self, request: &'a Request) -> ModelFuture<'a> {
+        self.ask_watched(request, &|_| {})
+    }
+
+    fn ask_watched<'a>(&'a self, request: &'a Request, watch: Watch<'a>) -> ModelFuture<'a> {
+        Box::pin(self.call(request, watch))
+    }
+}
+
+/// A server that was asked for a stream may give the whole, and the other way round.
+fn is_stream(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream")
+}
+
+fn told(error: reqwest::Error) -> String {
+    body::causes(&error.without_url())
+}

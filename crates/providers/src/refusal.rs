@@ -1,0 +1,152 @@
+//! What an answer other than 2xx means: whether the same request may be sent again, and when.
+
+use std::time::SystemTime;
+
+use lodestep_model::ModelError;
+use reqwest::StatusCode;
+use reqwest::header::{HeaderMap, LOCATION};
+use serde_json::Value;
+
+use crate::retry_after;
+
+/// So many characters of what a provider says are told.
+const TOLD_CHARS: usize = 500;
+
+/// What providers say of a request that is too long, in lower case.
+const TOO_LONG: [&str; 9] = [
+    "prompt is too long",
+    "context_length_exceeded",
+    "maximum context length",
+    "context window",
+    "exceed_context_size",
+    "exceeds the available context",
+    "exceed context",
+    "input is too long",
+    "too many input tokens",
+];
+
+/// What they say of an account that can't pay, in lower case. Asking again does not help.
+const UNPAID: [&str; 4] = ["insufficient_quota", "credit balance", "billing", "payment required"];
+
+/// What is said in an answer's body, and the provider's name for the call.
+pub fn of(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> ModelError {
+    let said = said(status, headers, body);
+    let lower = String::from_utf8_lossy(body).to_lowercase();
+    let tells = |signs: &[&str]| signs.iter().any(|sign| lower.contains(sign));
+    match status.as_u16() {
+        413 => ModelError::TooLong(said),
+        400 | 422 if tells(&TOO_LONG) => ModelError::TooLong(said),
+        401 | 403 => ModelError::Rejected(format!("{said}. Is the key the right one, and may it use this model?")),
+        402 => ModelError::Rejected(said),
+        429 if tells(&UNPAID) => ModelError::Rejected(said),
+        408 | 409 | 425 | 429 | 503 | 529 => {
+            let retry_after_ms = retry_after::wait_ms(headers, SystemTime::now());
+            ModelError::Busy { message: said, retry_after_ms }
+        }
+        300..400 => {
+            let to = headers.get(LOCATION).and_then(|to| to.to_str().ok()).unwrap_or("nowhere");
+            ModelError::Rejected(format!(
+                "{said}: a redirect to {to}, which is not followed; set base_url to it if it is right"
+            ))
+        }
+        500.. => ModelError::Lost(said),
+        _ => ModelError::Rejected(said),
+    }
+}
+
+/// What an `error` object in the midst of a stream means: the tokens before it may have been billed.
+pub fn in_stream(error: &Value) -> ModelError {
+    ModelError::Lost(format!("an error in the stream: {}", message_of(error).unwrap_or_else(|| error.to_string())))
+}
+
+/// The provider's name for the call.
+pub fn request_id(headers: &HeaderMap) -> Option<String> {
+    let named = ["request-id", "x-request-id"].iter().find_map(|name| headers.get(*name));
+    let id = named?.to_str().ok()?;
+    (!id.is_empty() && id.len() <= 200).then(|| id.to_owned())
+}
+
+fn said(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> String {
+    let mut said = format!("HTTP {}", status.as_u16());
+    if let Some(reason) = status.canonical_reason() {
+        said.push_str(&format!(" {reason}"));
+    }
+    let json: Option<Value> = serde_json::from_slice(body).ok();
+    let message = match &json {
+        Some(json) => message_of(json.get("error").unwrap_or(json)),
+        None => None,
+    };
+    let text = message.unwrap_or_else(|| String::from_utf8_lossy(body).trim().to_owned());
+    if !text.is_empty() {
+        said.push_str(&format!(": {}", text.chars().take(TOLD_CHARS).collect::<String>()));
+    }
+    if let Some(id) = request_id(headers) {
+        said.push_str(&format!(" (request {id})"));
+    }
+    said
+}
+
+/// The message of an error object, with its type where it has one. Some servers give the text alone.
+fn message_of(error: &Value) -> Option<String> {
+    if let Value::String(text) = error {
+        return Some(text.clone());
+    }
+    let field = |name| error.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let message = field("message").or_else(|| field("detail"))?;
+    let kind = field("type").or_else(|| field("code"));
+    Some(kind.map_or_else(|| message.to_owned(), |kind| format!("{kind}: {message}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_body(status: u16, body: &str) -> ModelError {
+        let mut headers = HeaderMap::new();
+        headers.insert("request-id", "req_1".parse().unwrap());
+        headers.insert("retry-after", "7".parse().unwrap());
+        of(StatusCode::from_u16(status).unwrap(), &headers, body.as_bytes())
+    }
+
+    #[test]
+    fn each_status_has_its_meaning() {
+        let long = [
+            (
+                400,
+                r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 9 tokens > 8 maximum"}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"This model's maximum context length is 8 tokens.","code":"context_length_exceeded"}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}"#,
+            ),
+            (413, "<html>too large</html>"),
+        ];
+        for (status, body) in long {
+            assert!(matches!(of_body(status, body), ModelError::TooLong(_)), "{status} {body}");
+        }
+        for status in [429, 503, 529, 408] {
+            let busy = of_body(status, r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#);
+            let ModelError::Busy { message, retry_after_ms: Some(7_000) } = busy else { panic!("{busy:?}") };
+            assert!(message.contains("overloaded_error: Overloaded (request req_1)"), "{message}");
+        }
+        for (status, body) in [
+            (400, "{}"),
+            (401, r#"{"error":{"message":"invalid x-api-key"}}"#),
+            (402, ""),
+            (404, r#"{"error":"model `x` not found"}"#),
+            (429, r#"{"error":{"code":"insufficient_quota","message":"You exceeded your current quota"}}"#),
+            (307, ""),
+        ] {
+            assert!(matches!(of_body(status, body), ModelError::Rejected(_)), "{status} {body}");
+        }
+        for status in [500, 502, 504] {
+            assert!(matches!(of_body(status, "<html>bad gateway</html>"), ModelError::Lost(_)), "{status}");
+        }
+        let ModelError::Rejected(said) = of_body(404, r#"{"error":"model `x` not found"}"#) else { panic!() };
+        assert_eq!(said, "HTTP 404 Not Found: model `x` not found (request req_1)");
+    }
+}

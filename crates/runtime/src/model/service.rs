@@ -1,0 +1,137 @@
+//! Where a provider is asked, and with what: the definition's references filled in for this place.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lodestep_core::definition::ModelSpec;
+use lodestep_core::{Definition, Error, Result};
+use lodestep_providers::{Dialect, Patience, Provider, Settings};
+
+use crate::secrets::Environment;
+use crate::tools::http::Target;
+
+/// The dialect that a provider of an agent file speaks.
+pub(crate) fn dialect(provider: &str) -> Option<Dialect> {
+    [Dialect::Anthropic, Dialect::OpenAi].into_iter().find(|dialect| dialect.name() == provider)
+}
+
+/// A definition's model, asked through a service.
+///
+/// The key is looked up with each call: a changed one is used at once. Name and place are those of now.
+///
+/// # Errors
+///
+/// `model.unset` when a variable that name or place refer to is not set, `model.base_url` when the place is none.
+pub(super) fn provider(definition: &Definition, dialect: Dialect, environment: &Environment) -> Result<Provider> {
+    let spec = &definition.model;
+    let unset = |why: String| Error::new("model.unset", why, "set it where the worker runs, then resume");
+    let wired = environment.model_of(&definition.name);
+    let base_url = wired.and_then(|wired| wired.base_url.as_deref()).or(spec.base_url.as_deref());
+    let base_url = match base_url {
+        Some(text) => environment.fill(text).map_err(unset)?,
+        None => dialect.base_url().to_owned(),
+    };
+    let api_key = environment.key_of(definition).map(str::to_owned);
+    let base_url = sound_url(dialect, &base_url, api_key.is_some())
+        .map_err(|(what, mend)| Error::new("model.base_url", format!("{base_url}: {what}"), mend))?;
+    let settings = Settings {
+        dialect,
+        base_url,
+        model: environment.fill(&spec.name).map_err(unset)?,
+        params: spec.params.clone(),
+        stream: !spec.whole,
+        patience: patience(spec),
+    };
+    let environment = environment.clone();
+    let key = move || api_key.as_deref().map(|text| environment.fill(text)).transpose();
+    Ok(Provider::new(settings, Arc::new(key)))
+}
+
+fn patience(spec: &ModelSpec) -> Patience {
+    let usual = Patience::default();
+    let whole = spec.timeout_ms.map_or(usual.whole, Duration::from_millis);
+    // A longer call may also be silent for longer, unless the file says otherwise.
+    let idle = spec.idle_timeout_ms.map_or(usual.idle, Duration::from_millis);
+    Patience { whole, idle, ..usual }
+}
+
+/// A base url as calls go to it: without what a call adds, and without a slash at its end.
+///
+/// # Errors
+///
+/// What is wrong with it, and how to mend that. A key is not sent over an open line to another machine, unless its
+/// address is one of a private network.
+pub(crate) fn sound_url(
+    dialect: Dialect,
+    text: &str,
+    has_key: bool,
+) -> std::result::Result<String, (String, &'static str)> {
+    let example = "write where the service is, such as \"https://api.example/v1\" or \"http://localhost:11434/v1\"";
+    let target = Target::parse(text).map_err(|what| (what, example))?;
+    if target.authorization.is_some() {
+        return Err(("it holds a user or a password".to_owned(), "take them out; a key stands in `api_key`"));
+    }
+    if target.path_and_query.query().is_some() || text.contains('#') {
+        return Err(("it has a part behind `?` or `#`".to_owned(), "take that out"));
+    }
+    let url = text.trim_end_matches('/');
+    let ends = match dialect {
+        Dialect::Anthropic => ["/v1/messages", "/messages"],
+        Dialect::OpenAi => ["/chat/completions", "/completions"],
+    };
+    if let Some(end) = ends.iter().find(|end| url.ends_with(*end)) {
+        return Err((format!("it ends with {end}, which each call adds by itself"), "take that out"));
+    }
+    if has_key && !target.tls && !is_near(&target.host) {
+        return Err(("the key would go over an open line".to_owned(), "write https://, or leave out `api_key`"));
+    }
+    Ok(match dialect {
+        // Both forms are in use for this service.
+        Dialect::Anthropic => url.strip_suffix("/v1").unwrap_or(url).to_owned(),
+        Dialect::OpenAi => url.to_owned(),
+    })
+}
+
+/// This machine, one of a private network, or one that is named as such.
+fn is_near(host: &str) -> bool {
+    match host.parse::<IpAddr>() {
+        Ok(IpAddr::V4(v4)) => v4.is_loopback() || v4.is_private() || v4.is_link_local(),
+        Ok(IpAddr::V6(v6)) => v6.is_loopback() || v6.is_unique_local() || v6.is_unicast_link_local(),
+        Err(_) => !host.contains('.') || [".localhost", ".local", ".internal"].iter().any(|end| host.ends_with(end)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_base_url_is_where_the_service_is_and_nothing_else() {
+        use Dialect::{Anthropic, OpenAi};
+        for (dialect, text, url) in [
+            (OpenAi, "http://localhost:11434/v1/", "http://localhost:11434/v1"),
+            (OpenAi, "https://openrouter.ai/api/v1", "https://openrouter.ai/api/v1"),
+            (OpenAi, "http://192.168.1.7:8000/v1", "http://192.168.1.7:8000/v1"),
+            (OpenAi, "http://model-server:8000/v1", "http://model-server:8000/v1"),
+            (OpenAi, "http://[::1]:8000/v1", "http://[::1]:8000/v1"),
+            (Anthropic, "https://api.anthropic.com/v1", "https://api.anthropic.com"),
+            (Anthropic, "https://api.anthropic.com", "https://api.anthropic.com"),
+        ] {
+            assert_eq!(sound_url(dialect, text, true).as_deref(), Ok(url));
+        }
+        for (dialect, text, what) in [
+            (OpenAi, "localhost:11434/v1", "has to begin with http"),
+            (OpenAi, "https://api.example/v1/chat/completions", "ends with /chat/completions"),
+            (Anthropic, "https://api.example/v1/messages", "ends with /v1/messages"),
+            (OpenAi, "https://me:secret@api.example/v1", "a user or a password"),
+            (OpenAi, "https://api.example/v1?key=x", "behind `?`"),
+            (OpenAi, "http://api.example/v1", "over an open line"),
+            (OpenAi, "http://8.8.8.8/v1", "over an open line"),
+        ] {
+            let (said, _) = sound_url(dialect, text, true).expect_err(text);
+            assert!(said.contains(what), "{text}: {said}");
+        }
+        assert!(sound_url(OpenAi, "http://api.example/v1", false).is_ok(), "nothing secret is sent");
+    }
+}
