@@ -25,6 +25,7 @@ mod findings;
 mod fitness;
 mod following;
 mod happened;
+mod live;
 mod notify;
 mod outputs;
 mod people;

@@ -197,6 +197,10 @@ impl Observer for Notify {
         self.told.begin(run, definition);
     }
 
+    fn streamed(&self, run: &RunKey, piece: lodestep::model::Progress<'_>) {
+        self.inner.streamed(run, piece);
+    }
+
     fn reminded(&self, run: &RunKey, state: &Checkpoint, reminders: &[Reminder]) {
         self.inner.reminded(run, state, reminders);
         self.remind(run, state, reminders);

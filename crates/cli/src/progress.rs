@@ -12,6 +12,7 @@ use lodestep::observe::Observer;
 use lodestep::store::rows;
 use serde_json::{Value, json};
 
+use crate::live::Live;
 use crate::text::{columns, compact, line};
 
 /// What happened is not cut to fewer columns than these for the sake of where the run stands.
@@ -26,12 +27,20 @@ pub struct Progress {
     names: Mutex<BTreeMap<(RunKey, Ordinal), String>>,
     /// Tools whose last attempt, in whatever run, was not sent: that was told.
     failing: Mutex<BTreeSet<String>>,
+    live: Live,
 }
 
 impl Progress {
     /// Progress of one run, or of several that are told apart; each step waits for `pace`.
     pub fn new(pace: Option<Duration>, several: bool) -> Self {
-        Self { pace, several, as_json: false, names: Mutex::default(), failing: Mutex::default() }
+        Self {
+            pace,
+            several,
+            as_json: false,
+            names: Mutex::default(),
+            failing: Mutex::default(),
+            live: Live::default(),
+        }
     }
 
     /// Progress of several runs for programs: what is told of a transition is a line of JSON on stdout, as `watch` has it.
@@ -167,6 +176,7 @@ impl Progress {
 impl Observer for Progress {
     fn committed(&self, run: &RunKey, events: &[Event], values: &[Vec<u8>], after: &Checkpoint) {
         let told = self.told(run, events, values, after);
+        self.live.clear();
         if self.as_json {
             if !told.is_empty() {
                 crate::app::print_out(&format!("{}\n", as_json(run, events, &told, after)));
@@ -184,6 +194,13 @@ impl Observer for Progress {
         }
         if let Some(pace) = self.pace.filter(|_| !told.is_empty()) {
             std::thread::sleep(pace);
+        }
+    }
+
+    /// Of several runs no single one has the row.
+    fn streamed(&self, _run: &RunKey, piece: lodestep::model::Progress<'_>) {
+        if !self.several && !self.as_json {
+            self.live.take(piece);
         }
     }
 }

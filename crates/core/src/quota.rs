@@ -83,6 +83,24 @@ pub struct Quotas {
     /// Spent beyond what was reserved for it: what a provider reported above the estimate.
     #[n(4)]
     pub overrun: Amounts,
+    /// Of what is spent that which no provider reported: lost replies at their reservations, others as estimated.
+    /// `None` when there is none.
+    #[n(5)]
+    pub unconfirmed: Option<Amounts>,
+    /// Of the tokens of requests those that providers' caches had or took. `None` when there are none.
+    #[n(6)]
+    pub cached: Option<Cached>,
+}
+
+/// Tokens of requests that providers' caches had or took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize)]
+pub struct Cached {
+    /// Read from them.
+    #[n(0)]
+    pub read: u64,
+    /// Written to them.
+    #[n(1)]
+    pub written: u64,
 }
 
 /// What a run says when it stops for its deadline.
@@ -310,6 +328,22 @@ impl Quotas {
     /// Holds `amounts` back. The caller has asked [`Self::refuses`].
     pub fn reserve(&mut self, amounts: Amounts) {
         self.reserved = self.reserved.plus(amounts);
+    }
+
+    /// Notes that nobody reported this part of what is spent.
+    pub fn unconfirmed(&mut self, amounts: Amounts) {
+        if amounts != Amounts::default() {
+            self.unconfirmed = Some(self.unconfirmed.unwrap_or_default().plus(amounts));
+        }
+    }
+
+    /// Notes tokens that a provider's cache had or took.
+    pub fn cached(&mut self, read: u64, written: u64) {
+        if read > 0 || written > 0 {
+            let before = self.cached.unwrap_or_default();
+            let (read, written) = (before.read.saturating_add(read), before.written.saturating_add(written));
+            self.cached = Some(Cached { read, written });
+        }
     }
 
     /// Turns a reservation into what was really used. What goes beyond it is an overrun: it counts as

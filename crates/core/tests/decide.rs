@@ -454,6 +454,7 @@ fn g06_a_lost_reply_is_charged_in_full_and_one_that_was_not_sent_costs_nothing()
     let reserved = bench.checkpoint.model.open.expect("a call is open").amounts;
     assert_eq!(names(&bench.crash()), ["CallLost"]);
     assert_eq!((bench.checkpoint.quota.used, bench.checkpoint.quota.reserved), (reserved, Default::default()));
+    assert_eq!(bench.checkpoint.quota.unconfirmed, Some(reserved), "nobody has reported it");
     let call = bench.reserve().expect("the quota has room");
     assert_eq!(call, 2, "it is another call");
     bench.step(|draft, definition| fail(draft, definition, call, CallFailure::NotSent, "no route", None));

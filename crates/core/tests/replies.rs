@@ -86,6 +86,11 @@ fn what_a_provider_says_of_a_call_is_recorded_with_its_answer() {
     let about = about.expect("it is in the event");
     assert_eq!((about.model.as_deref(), about.request_id.as_deref()), (Some("m-2"), Some("req_7")));
     assert_eq!((about.cache_read_tokens, about.cache_write_tokens), (700, 100));
+    assert_eq!(bench.checkpoint.quota.cached.map(|cached| (cached.read, cached.written)), Some((700, 100)));
+    assert_eq!(bench.checkpoint.quota.unconfirmed, None);
+    bench.answer(&Reply { usage: None, ..reply(vec![call("note", &json!({"key": "a", "text": "c"}))]) });
+    let unconfirmed = bench.checkpoint.quota.unconfirmed.expect("an estimate is no report");
+    assert!(unconfirmed.input_tokens > 0 && unconfirmed.model_calls == 1, "{unconfirmed:?}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use lodestep_core::rules::remind::Reminder;
 use lodestep_core::{Checkpoint, Definition, Event, RunKey};
+use lodestep_model::Progress;
 
 /// Is told of each committed transition, after it is durable.
 pub trait Observer: Send + Sync {
@@ -16,6 +17,9 @@ pub trait Observer: Send + Sync {
 
     /// A run of this definition is taken up, at this transition, after so many crashes.
     fn taken(&self, _run: &RunKey, _definition: &Definition, _after: &Checkpoint, _crashes: u32) {}
+
+    /// A piece of a reply has come whose whole is not here yet. Nothing is stored of it, and it may be dropped.
+    fn streamed(&self, _run: &RunKey, _progress: Progress<'_>) {}
 
     /// Requests of a run have been open for so long that people are to be reminded of them. A due moment, which is named by
     /// request, `since` and `number`, can be told again by the next worker that has the run; what was told is the

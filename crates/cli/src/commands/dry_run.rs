@@ -45,6 +45,10 @@ impl Observer for Denials {
             }
         }
     }
+
+    fn streamed(&self, run: &RunKey, piece: lodestep::model::Progress<'_>) {
+        self.inner.streamed(run, piece);
+    }
 }
 
 /// Runs a definition in a store of its own that is gone with the process. What would be sent counts as done, and what

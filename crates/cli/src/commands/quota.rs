@@ -54,10 +54,11 @@ async fn show(app: &App, run: &str) -> Result<u8> {
         None => raising(app, &row, &rows),
     };
     app.say(
-        &format!("{text}{spent}{hint}"),
+        &format!("{text}{spent}{}{hint}", super::show::besides(quota)),
         &json!({
             "run": row.run.key.run, "quotas": rows.iter().map(as_json).collect::<Vec<_>>(),
             "used": quota.used, "reserved": quota.reserved, "overrun": quota.overrun,
+            "unconfirmed": quota.unconfirmed, "cached": quota.cached,
         }),
     );
     Ok(0)

@@ -7,6 +7,7 @@ use lodestep::core::Result;
 use lodestep::core::checkpoint::{Action, ActionState, Checkpoint, How, Phase};
 use lodestep::core::definition::{OnExpiry, ToolKind};
 use lodestep::core::event::{DeniedBy, Evidence, Gate, Request, StopReason};
+use lodestep::core::quota::Quotas;
 use lodestep::core::reference::with_inputs;
 use lodestep::core::rules::completion::{Judge, judge};
 use lodestep::core::rules::standing::{Reason, Status, standing};
@@ -314,6 +315,24 @@ fn signals(opened: &Opened) -> String {
     .collect()
 }
 
+/// What of the spent is known less well, and what a cache spared.
+pub fn besides(quota: &Quotas) -> String {
+    let mut text = String::new();
+    if let Some(unconfirmed) = quota.unconfirmed {
+        text.push_str(&format!(
+            "unconfirmed of it: {} model calls, {} tokens in, {} out: replies that were lost or came without a count\n",
+            unconfirmed.model_calls, unconfirmed.input_tokens, unconfirmed.output_tokens
+        ));
+    }
+    if let Some(cached) = quota.cached {
+        text.push_str(&format!(
+            "from the provider's cache: {} tokens in; {} written to it\n",
+            cached.read, cached.written
+        ));
+    }
+    text
+}
+
 fn quotas(opened: &Opened) -> String {
     let quota = &opened.checkpoint.quota;
     let used = &quota.used;
@@ -321,6 +340,7 @@ fn quotas(opened: &Opened) -> String {
         "used: {} model calls, {} tool calls, {} tokens in, {} out\n",
         used.model_calls, used.tool_calls, used.input_tokens, used.output_tokens
     );
+    text.push_str(&besides(quota));
     for row in opened.checkpoint.remaining() {
         let (left, limit) = (row.quota.shown(row.left), row.quota.shown(row.limit));
         text.push_str(&format!("{}: {left} of {limit} left\n", row.quota.as_str()));

@@ -35,6 +35,12 @@ pub(super) fn reserved(checkpoint: &mut Checkpoint, seq: u64, epoch: u64, event:
 pub(super) fn answered(checkpoint: &mut Checkpoint, event: &CallAnswered) -> Checked {
     let open = take_open(checkpoint, event.call)?;
     checkpoint.quota.settle(open.amounts, event.used);
+    if !event.reported {
+        checkpoint.quota.unconfirmed(event.used);
+    }
+    if let Some(about) = &event.about {
+        checkpoint.quota.cached(about.cache_read_tokens, about.cache_write_tokens);
+    }
     let model = &mut checkpoint.model;
     model.answered = model.answered.saturating_add(1);
     model.failed_in_row = 0;
@@ -52,6 +58,7 @@ pub(super) fn failed(checkpoint: &mut Checkpoint, seq: u64, event: &CallFailed) 
         CallFailure::NotSent | CallFailure::Busy | CallFailure::TooLong | CallFailure::Rejected => Amounts::default(),
     };
     checkpoint.quota.settle(open.amounts, charged);
+    checkpoint.quota.unconfirmed(charged);
     let model = &mut checkpoint.model;
     model.failed_in_row = model.failed_in_row.saturating_add(1);
     model.not_before = event.not_before;
@@ -67,6 +74,7 @@ pub(super) fn failed(checkpoint: &mut Checkpoint, seq: u64, event: &CallFailed) 
 pub(super) fn lost(checkpoint: &mut Checkpoint, event: &CallLost) -> Checked {
     let open = take_open(checkpoint, event.call)?;
     checkpoint.quota.settle(open.amounts, open.amounts);
+    checkpoint.quota.unconfirmed(open.amounts);
     Ok(())
 }
 

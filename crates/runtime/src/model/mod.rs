@@ -7,11 +7,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lodestep_core::{Definition, Error, Result};
-use lodestep_model::Model;
 use lodestep_offline::OfflineModel;
 
 use crate::secrets::Environment;
 
+pub use lodestep_model::{
+    Blocks, Call, CallResult, Message, Model, ModelError, ModelFuture, Progress, Reply, Request, StopReason, ToolSpec,
+    Usage,
+};
 pub use script::ScriptModel;
 
 /// The model of a definition.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use lodestep_core::definition::Definition;
 use lodestep_core::rules::remind::Reminder;
 use lodestep_core::{Checkpoint, Event, RunKey};
+use lodestep_model::Progress;
 use lodestep_store::{Claim, SUSPECT_CRASHES, Want};
 use tokio::sync::Notify;
 
@@ -69,6 +70,10 @@ impl Observer for Watched {
 
     fn taken(&self, run: &RunKey, definition: &Definition, after: &Checkpoint, crashes: u32) {
         self.observer.taken(run, definition, after, crashes);
+    }
+
+    fn streamed(&self, run: &RunKey, progress: Progress<'_>) {
+        self.observer.streamed(run, progress);
     }
 
     fn reminded(&self, run: &RunKey, state: &Checkpoint, reminders: &[Reminder]) {

@@ -19,11 +19,12 @@ impl Drive {
     pub(super) fn dispatch(&mut self, checkpoint: &Checkpoint, run: &Arc<Pinned>, request: Option<(u64, Request)>) {
         if let Some((call, request)) = request {
             let (model, secrets, lease) = (run.model.clone(), self.renewed_secrets(run), self.lease.clone());
+            let (observer, key) = (self.observer.clone(), self.claim.run.key.clone());
             let (asked, handle) = abortable(async move {
                 // A worker that stood still may have been replaced, and the reply be stored already.
                 let mut reply = match lease.is_too_late() {
                     true => Err(ModelError::NotSent("the worker's lease is about to end".to_owned())),
-                    false => model.ask(&request).await,
+                    false => model.ask_watched(&request, &|piece| observer.streamed(&key, piece)).await,
                 };
                 fault::reach("model", Point::Reply);
                 let removed = scrub_reply(&secrets.scrubber, &mut reply);
