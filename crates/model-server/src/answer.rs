@@ -7,7 +7,7 @@ use crate::plan::Fault;
 use crate::question::Question;
 use crate::tokens;
 
-/// Stands in an answer's text for half of a surrogate pair, which no string here can hold.
+/// Stands in an answer's text for half of a surrogate pair, which no string here can hold; under that fault alone.
 const HALF: char = '\u{e000}';
 /// What the half is spelled as.
 const HALF_SPELLED: &str = "\\ud99c";
@@ -64,7 +64,7 @@ impl Answer {
             model: question.model.clone(),
             reasoning,
             texts,
-            calls: reply.calls,
+            calls: reply.calls.into_iter().enumerate().map(|(at, call)| with_id(call, number, at)).collect(),
             stop,
             usage: None,
             stream_usage: question.stream_usage,
@@ -140,6 +140,11 @@ impl Answer {
     pub fn call_ids(&self) -> Vec<String> {
         self.calls.iter().map(|call| call.id.clone()).collect()
     }
+}
+
+/// A call that its mind left without an id gets one, as a service gives it.
+fn with_id(call: Call, number: usize, at: usize) -> Call {
+    if call.id.is_empty() { Call { id: format!("call_{number:08}_{at}"), ..call } } else { call }
 }
 
 /// Bytes of a text of JSON, with the half of a pair put in as it is spelled.

@@ -8,7 +8,6 @@ use std::task::{Context, Poll};
 
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 
-use crate::answer::spelled;
 use crate::plan::{At, Fault};
 use crate::wire::Fate;
 
@@ -31,7 +30,7 @@ pub(crate) enum Place {
 
 impl Piece {
     pub fn new(place: Place, text: &str) -> Self {
-        Self { place, text: spelled(text) }
+        Self { place, text: text.into() }
     }
 }
 
@@ -81,7 +80,8 @@ pub(crate) type Delivered = Box<dyn FnOnce() + Send + Sync>;
 
 /// An answer's body.
 ///
-/// Each piece of a stream is a write of its own, and is cut once more at any byte: within a line, within a character.
+/// Each piece of a stream is a write of its own, and is cut once more at any byte: within a line, within a character. What
+/// ends in a reset is one write.
 pub(crate) struct Written {
     left: VecDeque<Bytes>,
     ending: Ending,
@@ -101,7 +101,12 @@ impl Written {
 
     /// A body in pieces.
     pub fn pieces(pieces: Vec<Piece>, ending: Ending, fate: Arc<Fate>, delivered: Delivered) -> Self {
-        let left = pieces.into_iter().flat_map(|piece| halves(piece.text.into())).collect();
+        let texts = pieces.into_iter().map(|piece| piece.text);
+        let left = match ending {
+            // A reset throws away what the kernel holds back, and it holds back the last of many small writes.
+            Ending::Reset => VecDeque::from([Bytes::from(texts.collect::<String>())]),
+            _ => texts.flat_map(|text| halves(text.into())).collect(),
+        };
         Self { left, ending, length: None, gave_one: false, delivered: Some(delivered), fate }
     }
 

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use lodestep_model::{Model, ModelError, ModelFuture, Reply, Request};
 
-/// A model that answers as the function says.
+/// A model that answers as the function says. A call without an id gets one from the server.
 pub fn from_fn<F>(answer: F) -> impl Model
 where
     F: Fn(&Request) -> Result<Reply, ModelError> + Send + Sync,

@@ -15,8 +15,9 @@ pub struct Options {
     pub models: Vec<String>,
     /// The most tokens that a prompt may have, by [`count_tokens`](crate::count_tokens) and the framing of each block.
     pub window_tokens: u64,
-    /// What it thinks before each reply: a signed `thinking` block where a request to the Anthropic shape enables thinking,
-    /// and `reasoning_content` in the OpenAI shape, as services that are compatible with it have. `None`: it does not think.
+    /// What it thinks before each reply: a signed `thinking` block where a request to the Anthropic shape lets it think,
+    /// and `reasoning_content` in the OpenAI shape, as services that are compatible with it have. `None`: it does not
+    /// think, unless a request of the Anthropic shape has a budget for it: then something is always thought.
     pub reasoning: Option<String>,
 }
 

@@ -4,24 +4,26 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use http_body_util::{BodyExt, Limited};
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderMap};
 use hyper::{Method, Request, Response};
 use lodestep_model::{ModelError, Reply};
 use serde_json::Value;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, spelled};
 use crate::bill::{Entry, Outcome, Tokens};
 use crate::body::{Broken, Delivered, Ending, Piece, Written, until};
 use crate::dialect::{Dialect, Failure, Shape};
 use crate::plan::Fault;
-use crate::question::Question;
+use crate::question::{Question, Thinking};
 use crate::refusal::Refusal;
 use crate::server::Shared;
 use crate::wire::Fate;
 
 /// The Messages API's limit, as its errors page says of `request_too_large`. OpenAI's is no smaller.
 const LARGEST_BODY_BYTES: usize = 32 << 20;
+/// What is thought where a client insists on it and the server was told nothing.
+const THOUGHT: &str = "This needs an answer.";
 
 /// Answers a request. An error breaks the connection off before any byte of an answer.
 pub(crate) async fn serve(
@@ -74,6 +76,10 @@ fn listed(headers: &HeaderMap) -> Vec<(String, String)> {
     headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect()
 }
 
+fn spell_half(piece: Piece) -> Piece {
+    Piece { text: spelled(&piece.text), ..piece }
+}
+
 /// One request and whom it concerns.
 struct Turn {
     shared: Arc<Shared>,
@@ -97,6 +103,9 @@ impl Turn {
     async fn read(&self, body: Incoming) -> Result<Question, Refusal> {
         let options = &self.shared.options;
         self.dialect.check_headers(&self.headers, options)?;
+        if body.size_hint().lower() > LARGEST_BODY_BYTES as u64 {
+            return Err(self.dialect.too_large());
+        }
         let bytes = Limited::new(body, LARGEST_BODY_BYTES).collect().await.map_err(|_| self.dialect.too_large())?;
         let body = serde_json::from_slice::<Value>(&bytes.to_bytes())
             .map_err(|error| self.dialect.not_json(&error.to_string()))?;
@@ -173,7 +182,11 @@ impl Turn {
     /// A reply, spoiled by the fault, billed, and written until where the fault ends it.
     fn reply(&self, question: &Question, reply: Reply, fault: Fault) -> Response<Written> {
         let options = &self.shared.options;
-        let reasoning = options.reasoning.clone().filter(|_| question.thinks);
+        let reasoning = match question.thinking {
+            Thinking::Off => None,
+            Thinking::May => options.reasoning.clone(),
+            Thinking::Must => Some(options.reasoning.clone().unwrap_or_else(|| THOUGHT.into())),
+        };
         let mut answer = Answer::new(self.number, question, reply, reasoning);
         answer.spoil(&fault, &self.shared.book().last_ids);
         answer.usage = self.bill(question, &answer, &fault);
@@ -219,6 +232,7 @@ impl Turn {
             Fault::Stall(at) | Fault::Cut(at) | Fault::Close(at) | Fault::Reset(at) | Fault::ErrorEvent(at) => {
                 (until(pieces, *at), Ending::of(fault))
             }
+            Fault::LoneSurrogate => (pieces.into_iter().map(spell_half).collect(), Ending::Whole),
             _ => (pieces, Ending::Whole),
         }
     }

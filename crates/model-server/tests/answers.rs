@@ -5,7 +5,7 @@ mod support;
 use std::io::Read;
 use std::sync::{Arc, Mutex};
 
-use lodestep_model::{Message, Reply, Request};
+use lodestep_model::{Message, ModelError, Reply, Request};
 use lodestep_model_server::{Kind, Options, Outcome, Server, Shape, count_tokens, mind};
 use serde_json::{Value, json};
 use support::{ARGUMENTS, End, TEXT, ask, head, question, receive, reply, said, send, server, ways};
@@ -260,6 +260,57 @@ fn a_script_gives_its_replies_in_order_and_then_fails() {
     let bill = server.bill();
     assert!(matches!(&bill.entries[2].outcome, Outcome::Failed(why) if why.contains("script")), "{bill:?}");
     assert_eq!(bill.refused_malformed(), 0);
+}
+
+#[test]
+fn an_error_of_the_mind_is_an_answer_of_the_service_and_no_refusal_is_counted() {
+    let busy = ModelError::Busy { message: "wait".into(), retry_after_ms: Some(250) };
+    let cases = [
+        (ModelError::NotSent("x".into()), 503),
+        (busy, 429),
+        (ModelError::Lost("x".into()), 500),
+        (ModelError::TooLong("x".into()), 400),
+        (ModelError::Rejected("bad parameter".into()), 400),
+    ];
+    for (error, status) in cases {
+        let fails = error.clone();
+        let server = Server::on_thread(Options::new(mind::from_fn(move |_| Err(fails.clone())))).unwrap();
+        for shape in [Shape::Anthropic, Shape::OpenAi] {
+            let got = ask(&server, shape, &question(shape, true));
+            assert_eq!(got.status, status, "{error}");
+            assert_eq!(got.header("retry-after-ms"), if status == 429 { "250" } else { "" });
+        }
+        assert_eq!(server.bill().entries[1].outcome, Outcome::Failed(error.to_string()));
+        assert_eq!((server.bill().refused_malformed(), server.bill().refused_too_long()), (0, 0));
+    }
+}
+
+#[test]
+fn a_call_without_an_id_gets_one_and_a_budget_is_always_thought_with() {
+    let mut unnamed = reply();
+    unnamed.calls.iter_mut().for_each(|call| call.id.clear());
+    let server = Server::on_thread(Options::new(mind::from_fn(move |_| Ok(unnamed.clone())))).unwrap();
+    let mut body = question(Shape::Anthropic, false);
+    body["thinking"] = json!({"type": "enabled", "budget_tokens": 1024});
+    let first = ask(&server, Shape::Anthropic, &body).json();
+    let second = ask(&server, Shape::Anthropic, &body).json();
+    assert_eq!(first["content"][0]["type"], "thinking");
+    let ids: Vec<&Value> =
+        [&first, &second].into_iter().flat_map(|it| [&it["content"][2]["id"], &it["content"][3]["id"]]).collect();
+    assert!(ids.iter().all(|id| id.as_str().is_some_and(|id| !id.is_empty())));
+    assert_eq!(ids.iter().map(|id| id.to_string()).collect::<std::collections::BTreeSet<_>>().len(), 4);
+}
+
+#[test]
+fn a_body_that_is_too_large_is_refused_unread() {
+    for (shape, kind) in [(Shape::Anthropic, "request_too_large"), (Shape::OpenAi, "invalid_request_error")] {
+        let server = server();
+        let mut head = head(shape);
+        head.push(("content-length", "40000000".into()));
+        let got = receive(send(&server, &format!("POST {}", support::path(shape)), &head, b""));
+        assert_eq!((got.status, got.json()["error"]["type"].as_str()), (413, Some(kind)));
+        assert_eq!(server.bill().refused(Kind::TooLarge), 1);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

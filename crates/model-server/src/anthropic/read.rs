@@ -27,7 +27,7 @@ pub fn read(body: &Value) -> Question {
         model,
         streamed: body["stream"] == true,
         stream_usage: true,
-        thinks: thinking::is_on(body.get("thinking")),
+        thinking: thinking::wanted(&body["thinking"]),
     }
 }
 

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{ensure, refuse};
 use crate::options::Options;
+use crate::question::Thinking;
 use crate::refusal::{Checked, Kind};
 
 /// The least budget, as the reference says of `thinking.budget_tokens`.
@@ -15,9 +16,13 @@ pub fn signature(thinking: &str, options: &Options) -> String {
     blake3::keyed_hash(&key, thinking.as_bytes()).to_hex().to_string()
 }
 
-/// Whether a request lets the model think and see what it thought before.
-pub fn is_on(thinking: Option<&Value>) -> bool {
-    thinking.is_some_and(|it| matches!(it["type"].as_str(), Some("enabled" | "adaptive")))
+/// As "Extended thinking" says: with a budget the model always thinks; where it is `adaptive`, when it likes.
+pub fn wanted(thinking: &Value) -> Thinking {
+    match thinking["type"].as_str() {
+        Some("enabled") => Thinking::Must,
+        Some("adaptive") => Thinking::May,
+        _ => Thinking::Off,
+    }
 }
 
 /// Judges `thinking` and, where it is on, the blocks of earlier replies.

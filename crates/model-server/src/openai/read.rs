@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lodestep_model::{Call, CallResult, Message, Request, ToolSpec};
 use serde_json::{Value, json};
 
-use crate::question::Question;
+use crate::question::{Question, Thinking};
 use crate::tokens::Prompt;
 
 /// What a reply may have where the request does not say.
@@ -33,7 +33,7 @@ pub fn read(body: &Value) -> Question {
         model,
         streamed: body["stream"] == true,
         stream_usage: body["stream_options"]["include_usage"] == true,
-        thinks: true,
+        thinking: Thinking::May,
     }
 }
 
