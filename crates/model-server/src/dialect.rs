@@ -83,6 +83,8 @@ pub(crate) trait Dialect: Sync {
     fn sent_key<'a>(&self, headers: &'a HeaderMap) -> &'a str;
     /// Judges a body that is not even JSON.
     fn not_json(&self, why: &str) -> Refusal;
+    /// What the mind says of a request that it rejects.
+    fn rejected(&self, why: &str) -> Refusal;
     /// Judges a body that is larger than a service reads.
     fn too_large(&self) -> Refusal;
     /// Judges a path, or a method, that there is not.

@@ -167,7 +167,7 @@ impl Turn {
                 let window = self.shared.options.window_tokens;
                 return self.refused(&self.dialect.too_long(question.prompt.tokens(), window));
             }
-            ModelError::Rejected(why) => return self.refused(&self.dialect.not_json(why)),
+            ModelError::Rejected(why) => return self.refused(&self.dialect.rejected(why)),
             ModelError::Busy { retry_after_ms, .. } => {
                 let wait = retry_after_ms.map(|ms| ("retry-after-ms".to_owned(), ms.to_string()));
                 Fault::RateLimited(wait.into_iter().collect())

@@ -279,6 +279,9 @@ fn an_error_of_the_mind_is_an_answer_of_the_service_and_no_refusal_is_counted() 
             let got = ask(&server, shape, &question(shape, true));
             assert_eq!(got.status, status, "{error}");
             assert_eq!(got.header("retry-after-ms"), if status == 429 { "250" } else { "" });
+            let says_why =
+                matches!(&error, ModelError::Rejected(why) if got.json()["error"]["message"] == why.as_str());
+            assert!(says_why || !matches!(error, ModelError::Rejected(_)), "{}", got.text());
         }
         assert_eq!(server.bill().entries[1].outcome, Outcome::Failed(error.to_string()));
         assert_eq!((server.bill().refused_malformed(), server.bill().refused_too_long()), (0, 0));

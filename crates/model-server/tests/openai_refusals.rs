@@ -139,6 +139,12 @@ fn every_bad_body_is_refused_by_kind_and_in_the_services_words() {
             messages(&json!([user(&json!("Hi")), calls(&json!([call("a")])), result("a"), result("z")])),
         ),
         (
+            Kind::MissingField,
+            "",
+            "messages with role 'tool' must have a 'tool_call_id'",
+            messages(&json!([user(&json!("Hi")), calls(&json!([call("a")])), {"role": "tool", "content": "x"}])),
+        ),
+        (
             Kind::ResultTwice,
             "",
             "Duplicate value for 'tool_call_id' of 'a'",
@@ -192,13 +198,13 @@ fn every_bad_body_is_refused_by_kind_and_in_the_services_words() {
         (
             Kind::Schema,
             "invalid_function_parameters",
-            "Invalid schema for function 'look'",
+            "Invalid schema for function 'look': schema must be a JSON Schema of 'type: \"object\"', got 'type: \"string\"'.",
             tools(&[tool(|it| it["parameters"] = json!({"type": "string"}))]),
         ),
         (
             Kind::Schema,
             "invalid_function_parameters",
-            "Invalid schema for function 'look'",
+            "not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level",
             tools(&[tool(|it| it["parameters"]["oneOf"] = json!([]))]),
         ),
         (

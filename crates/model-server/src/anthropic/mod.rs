@@ -84,6 +84,10 @@ impl Dialect for Messages {
         refuse(Kind::Json, format!("The request body is not valid JSON: {why}"))
     }
 
+    fn rejected(&self, why: &str) -> Refusal {
+        refuse(Kind::Value, why)
+    }
+
     fn too_large(&self) -> Refusal {
         let message = "Request exceeds the maximum allowed number of bytes.";
         refuse_with(Kind::TooLarge, 413, "request_too_large", message)

@@ -184,7 +184,10 @@ fn pairs(messages: &[Value]) -> Checked {
 
 fn answer<'a>(at: usize, message: &'a Value, open: &mut Vec<&'a str>, known: &HashSet<&'a str>) -> Checked {
     let path = format!("messages.[{at}].tool_call_id");
-    let Some(id) = message["tool_call_id"].as_str() else { return Err(missing(&path)) };
+    let Some(id) = message["tool_call_id"].as_str() else {
+        let message = "Missing parameter 'tool_call_id': messages with role 'tool' must have a 'tool_call_id'.";
+        return Err(refuse(Kind::MissingField, &path, None, message));
+    };
     ensure(!known.is_empty(), || {
         let message = "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with \
                        'tool_calls'.";

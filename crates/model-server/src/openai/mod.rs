@@ -98,6 +98,10 @@ impl Dialect for Completions {
         refuse(Kind::Json, "", None, format!("We could not parse the JSON body of your request: {why}."))
     }
 
+    fn rejected(&self, why: &str) -> Refusal {
+        refuse(Kind::Value, "", None, why)
+    }
+
     fn too_large(&self) -> Refusal {
         Refusal { status: 413, ..refuse(Kind::TooLarge, "", None, "The request body is too large.") }
     }

@@ -75,14 +75,17 @@ fn tool(path: &str, tool: &Value) -> Checked {
 /// As the reference says of `function.parameters`: a JSON Schema of an object; left out, of one without fields.
 fn parameters(path: &str, function: &Value) -> Checked {
     let Some(schema) = function.get("parameters") else { return Ok(()) };
-    let is_composed = ["oneOf", "anyOf", "allOf", "enum", "not"].iter().any(|word| schema.get(word).is_some());
-    ensure(schema::is_of_object(schema) && !is_composed, || {
+    let refused = |what: String| {
         let name = function["name"].as_str().unwrap_or_default();
-        let message = format!(
-            "Invalid schema for function '{name}': schema must have type 'object' and not have \
-             'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level."
-        );
+        let message = format!("Invalid schema for function '{name}': schema must {what}.");
         refuse(Kind::Schema, path, Some("invalid_function_parameters"), message)
+    };
+    ensure(schema::is_of_object(schema), || {
+        refused(format!("be a JSON Schema of 'type: \"object\"', got 'type: {}'", schema["type"]))
+    })?;
+    let is_composed = ["oneOf", "anyOf", "allOf", "enum", "not"].iter().any(|word| schema.get(word).is_some());
+    ensure(!is_composed, || {
+        refused("have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level".into())
     })
 }
 
