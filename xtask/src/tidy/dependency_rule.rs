@@ -12,7 +12,7 @@ use super::tree::{Finding, Tree};
 const ALLOWED: &[(&str, &[&str])] = &[
     ("lodestep-model", &[]),
     ("lodestep-offline", &["lodestep-model"]),
-    // Only the tests of the others name it.
+    // Only the tests of the others name it: it judges whoever asks a model, and shares no code with them.
     ("lodestep-model-server", &["lodestep-model"]),
     ("lodestep-providers", &["lodestep-model", "lodestep-model-server"]),
     ("lodestep-core", &["lodestep-model"]),
