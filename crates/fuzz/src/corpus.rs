@@ -70,6 +70,16 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
             "tool:pay",
             "team-a\nx y",
         ]),
+        "http" => texts(&[
+            "HTTP/1.1 200 OK\r\ncontent-length: 27\r\n\r\n{\"effect\":{\"state\":\"done\"}}",
+            "HTTP/1.1 201 Created\r\nlocation: /effects/7\r\ntransfer-encoding: chunked\r\n\r\n4\r\nmade\r\n0\r\n\r\n",
+            "HTTP/1.1 503 Service Unavailable\r\nretry-after: Fri, 15 Jan 2027 08:01:00 GMT\r\n\r\nlater",
+            "HTTP/1.1 429 Too Many Requests\r\nretry-after: 120\r\ncontent-length: 0\r\n\r\n",
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 409 Conflict\r\ncontent-length: 4\r\n\r\nbusy",
+            "HTTP/1.1 307 Temporary Redirect\r\nlocation: http://other.test:81/x?y#z\r\ncontent-length: 0\r\n\r\n",
+            "HTTP/1.0 404 Not Found\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\n",
+        ]),
         _ => vec![b"some words, and some more".to_vec(), Vec::new()],
     }
 }

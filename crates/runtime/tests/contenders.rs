@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use lodestep::core::effect::Class;
 use lodestep::core::rules::standing::{Status, standing};
-use lodestep::core::{Checkpoint, Definition, RunKey};
+use lodestep::core::{Checkpoint, Definition, RunKey, Timestamp};
 use lodestep::observe::{Observer, Silent};
 use lodestep::store::{Clock, MemoryStore, SqliteStore, Started, Store, SystemClock};
 use lodestep::tools::{Functions, ToolError};
@@ -35,8 +35,22 @@ impl Observer for Taken {
     fn committed(&self, _: &RunKey, _: &[lodestep::core::Event], _: &[Vec<u8>], _: &Checkpoint) {}
 }
 
+/// A wall clock that is wrong by so many minutes. The boot clock is the machine's.
+#[derive(Clone, Copy)]
+struct Wrong(i64);
+
+impl Clock for Wrong {
+    fn wall(&self) -> Timestamp {
+        Timestamp::from_micros(SystemClock.wall().as_micros() + self.0 * 60_000_000)
+    }
+
+    fn boot_us(&self) -> u64 {
+        SystemClock.boot_us()
+    }
+}
+
 /// A program over a store: it makes two calls of an effect and one of a read.
-fn program(store: Arc<dyn Store>, calls: &Calls) -> Runtime {
+fn program(store: Arc<dyn Store>, clock: Wrong, calls: &Calls) -> Runtime {
     let mut functions = Functions::default();
     for name in ["pay", "look"] {
         let calls = calls.clone();
@@ -55,8 +69,7 @@ fn program(store: Arc<dyn Store>, calls: &Calls) -> Runtime {
         says(&[("pay", json!({"n": 2}))]),
         says(&[("finish", json!({"summary": "done"}))]),
     ]);
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    Runtime::builder(store).clock(clock).functions(functions).model(Arc::new(script(replies))).build()
+    Runtime::builder(store).clock(Arc::new(clock)).functions(functions).model(Arc::new(script(replies))).build()
 }
 
 /// One starts a run and works; the others begin to work in the first moments of it, some sooner, some later.
@@ -90,8 +103,13 @@ async fn meet(programs: &[Runtime], round: usize, taken: &Arc<Taken>) -> RunKey 
 
 /// They meet again and again over these handles on one store.
 fn contend(handles: Vec<Arc<dyn Store>>) {
+    contend_by(handles.into_iter().map(|store| (store, Wrong(0))).collect());
+}
+
+/// The same, each with a clock of its own.
+fn contend_by(handles: Vec<(Arc<dyn Store>, Wrong)>) {
     let calls = Calls::default();
-    let programs: Vec<Runtime> = handles.into_iter().map(|store| program(store, &calls)).collect();
+    let programs: Vec<Runtime> = handles.into_iter().map(|(store, clock)| program(store, clock, &calls)).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build();
     runtime.expect("a runtime").block_on(async {
         for round in 0..ROUNDS {
@@ -115,7 +133,11 @@ fn contend(handles: Vec<Arc<dyn Store>>) {
 }
 
 fn open(path: &Path) -> Arc<dyn Store> {
-    Arc::new(SqliteStore::open(path, Arc::new(SystemClock)).expect("opened"))
+    open_by(path, Wrong(0))
+}
+
+fn open_by(path: &Path, clock: Wrong) -> Arc<dyn Store> {
+    Arc::new(SqliteStore::open(path, Arc::new(clock)).expect("opened"))
 }
 
 #[test]
@@ -136,4 +158,11 @@ fn eff_04_workers_of_three_programs_that_start_with_a_run_have_it_one_at_a_time(
 fn eff_04_workers_over_a_store_in_memory_have_a_run_one_at_a_time() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
     contend(vec![store.clone(), store.clone(), store]);
+}
+
+#[test]
+fn tim_03_workers_whose_wall_clocks_are_minutes_apart_have_a_run_one_at_a_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("store.db");
+    contend_by([0, -7, 7].map(|minutes| (open_by(&path, Wrong(minutes)), Wrong(minutes))).into());
 }

@@ -6,6 +6,7 @@
 
 mod agent;
 mod bundle;
+mod http;
 mod json;
 mod packed;
 mod planted;
@@ -48,7 +49,7 @@ const fn target(name: &'static str, run: fn(&[u8]) -> u64, shape: Shape) -> Targ
 }
 
 /// Every target.
-pub const ALL: [Target; 15] = [
+pub const ALL: [Target; 16] = [
     target("envelope", stored::envelope, Shape::Cbor),
     target("checkpoint", stored::checkpoint, Shape::Cbor),
     target("definition", stored::definition, Shape::Text),
@@ -64,6 +65,7 @@ pub const ALL: [Target; 15] = [
     Target { times: UNPACKED, ..target("bundle", bundle::packed, Shape::Bytes) },
     target("items", bundle::items, Shape::Cbor),
     target("text", text::text, Shape::Text),
+    target("http", http::answer_of_a_receiver, Shape::Bytes),
 ];
 
 /// Targets with a fault that is meant: they show that the driver finds it.

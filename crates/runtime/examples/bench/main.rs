@@ -5,6 +5,7 @@
 
 mod agents;
 mod flat;
+mod long;
 mod million;
 mod programs;
 mod raw;
@@ -80,6 +81,7 @@ fn main() {
     runtime.block_on(resume::measure(&folder, rounds, &mut report));
     runtime.block_on(size::measure(&folder, rounds, &mut report));
     runtime.block_on(flat::measure(&folder, rounds, &mut report));
+    runtime.block_on(long::measure(&folder, rounds, &mut report));
     runtime.block_on(million::measure(&folder, rounds, &mut report));
     syncs::measure(&folder, rounds, &mut report);
     programs::measure(&folder, rounds, &mut report);

@@ -83,15 +83,21 @@ async fn stored(folder: &Path, class: Class, calls: u64, turns: u64, functions: 
     bytes_below(folder) as f64
 }
 
-fn bytes_below(folder: &Path) -> u64 {
+/// The bytes of all files in a folder and below.
+pub fn bytes_below(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("read").path());
     entries
         .map(|path| if path.is_dir() { bytes_below(&path) } else { path.metadata().map_or(0, |one| one.len()) })
         .sum()
 }
 
-/// Bytes that nothing makes smaller (xorshift64).
+/// A page of bytes that nothing makes smaller, each time another one.
 fn noise(number: usize) -> Vec<u8> {
+    noise_of(number, PAGE)
+}
+
+/// So many such bytes (xorshift64).
+pub fn noise_of(number: usize, len: usize) -> Vec<u8> {
     let mut state = number as u64 * 0x9e37_79b9_7f4a_7c15 + 1;
     let mut word = || {
         state ^= state << 13;
@@ -99,7 +105,7 @@ fn noise(number: usize) -> Vec<u8> {
         state ^= state << 17;
         state.to_le_bytes()
     };
-    (0..PAGE / 8).flat_map(|_| word()).collect()
+    (0..len / 8).flat_map(|_| word()).collect()
 }
 
 /// A page of this project's own documents, each time another one.

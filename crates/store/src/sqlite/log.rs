@@ -4,6 +4,10 @@
 //! beside them, by a thread and a connection of its own, when nothing was written for a moment and the log is worth it.
 //! Beside a busy writer that would never catch up: a log that has grown to its cap, because there never was such a
 //! moment, is restarted on the writing connection before anything else is written.
+//!
+//! No page of the log may be written over while somebody reads a state older than it. So a program that reads one state
+//! for long makes the log as long as what is committed meanwhile. Once it is gone the next commits shorten the log; where
+//! none come, the cleaner does.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
@@ -22,6 +26,9 @@ use super::settings;
 /// Nothing was written for so long: the writer is idle.
 const IDLE: Duration = Duration::from_millis(15);
 
+/// Between two looks whether those are gone who read an old state and so kept the log beyond its cap.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+
 /// About 2 MiB: worth a checkpoint.
 const LONG_PAGES: i32 = 500;
 
@@ -31,6 +38,24 @@ const MOST_PAGES: i32 = 4_000;
 /// The bytes of the log beside a database; none while nobody uses it.
 pub(super) fn log_bytes(database: &Path) -> u64 {
     std::fs::metadata(database.with_file_name(log_name(database))).map_or(0, |found| found.len())
+}
+
+/// What a checkpoint came to.
+#[derive(Clone, Copy)]
+struct Moved {
+    /// The pages of the log.
+    pages: i32,
+    /// Are all of them in the database?
+    is_whole: bool,
+}
+
+/// How long the cleaner left a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    /// Within its cap, or worth nothing any more: the next commit writes over it.
+    Short,
+    /// Beyond its cap, by those who read an old state.
+    BeyondCap,
 }
 
 /// The log of one store's writing connection.
@@ -98,7 +123,7 @@ impl Log {
     /// A checkpoint on the writing connection, after which the log begins anew. Waits a little for readers of an old
     /// state.
     pub(super) fn restart(&self, db: &Connection) {
-        if self.checkpoint(db, CheckpointMode::RESTART) {
+        if self.checkpoint(db, CheckpointMode::RESTART).is_some_and(|moved| moved.is_whole) {
             self.cap.store(self.most_pages, Ordering::Relaxed);
         } else {
             let pages = self.pages.load(Ordering::Relaxed);
@@ -106,37 +131,55 @@ impl Log {
         }
     }
 
-    /// True when the whole log is in the database. A failure is no matter: the log holds everything, and the next
-    /// commit says what is wrong.
-    fn checkpoint(&self, db: &Connection, mode: CheckpointMode) -> bool {
+    /// The log's pages and those of them that are in the database. `None` after a failure, which is no matter: the log
+    /// holds everything, and the next commit says what is wrong.
+    fn checkpoint(&self, db: &Connection, mode: CheckpointMode) -> Option<Moved> {
         let _alone = self.checkpointing.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_whole = matches!(db.wal_checkpoint_v2(None::<&str>, mode), Ok((length, moved)) if length == moved);
-        if is_whole {
+        let (pages, moved) = db.wal_checkpoint_v2(None::<&str>, mode).ok()?;
+        let moved = Moved { pages, is_whole: pages == moved };
+        if moved.is_whole {
             self.pages.store(0, Ordering::Relaxed);
         }
-        is_whole
+        Some(moved)
     }
 
-    /// The cleaner's thread: a checkpoint that waits for nobody, whenever a long log is let be for a moment.
+    /// The cleaner's thread: a checkpoint that waits for nobody, whenever a long log is let be for a moment; again and
+    /// again while readers keep it beyond its cap.
     fn clean(&self, db: &Connection) {
         let mut seen = 0;
+        let mut left = Left::Short;
         let mut is_closed = self.lock();
         while !*is_closed {
-            if !self.told.load(Ordering::Relaxed) {
-                is_closed = self.woken.wait(is_closed).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            }
-            is_closed = self.woken.wait_timeout(is_closed, IDLE).unwrap_or_else(PoisonError::into_inner).0;
+            let pause = match (self.told.load(Ordering::Relaxed), left) {
+                (true, _) => IDLE,
+                (false, Left::BeyondCap) => BETWEEN_LOOKS,
+                (false, Left::Short) => {
+                    is_closed = self.woken.wait(is_closed).unwrap_or_else(PoisonError::into_inner);
+                    continue;
+                }
+            };
+            is_closed = self.woken.wait_timeout(is_closed, pause).unwrap_or_else(PoisonError::into_inner).0;
             let commits = self.commits.load(Ordering::Relaxed);
             if std::mem::replace(&mut seen, commits) != commits || *is_closed {
                 continue;
             }
             drop(is_closed);
-            // What is left of it by a reader, or by a commit beside it, is for the next time that it is long.
             self.told.store(false, Ordering::Relaxed);
-            self.checkpoint(db, CheckpointMode::PASSIVE);
+            left = self.shorten(db);
             is_closed = self.lock();
         }
+    }
+
+    /// A checkpoint that waits for nobody. Of a log within its cap the next commit writes over what is in the database,
+    /// and what a reader or a commit beside it left is for the next time that it is long; one beyond it is cut to
+    /// nothing.
+    fn shorten(&self, db: &Connection) -> Left {
+        let Some(moved) = self.checkpoint(db, CheckpointMode::PASSIVE) else { return Left::Short };
+        if moved.pages <= self.most_pages {
+            return Left::Short;
+        }
+        let is_cut = || self.checkpoint(db, CheckpointMode::TRUNCATE).is_some_and(|moved| moved.is_whole);
+        if moved.is_whole && is_cut() { Left::Short } else { Left::BeyondCap }
     }
 
     fn lock(&self) -> MutexGuard<'_, bool> {

@@ -2,5 +2,6 @@
 
 mod database;
 mod garbage;
+mod long_log;
 mod processes;
 mod script;

@@ -46,12 +46,20 @@ impl Resolve for SystemResolver {
 pub struct HttpClient {
     resolver: Arc<dyn Resolve>,
     tls: Arc<OnceLock<Result<Arc<ClientConfig>, String>>>,
+    /// In place of the network: what each request is answered with.
+    #[cfg(feature = "testing")]
+    answer: Option<Arc<[u8]>>,
 }
 
 impl Default for HttpClient {
     /// Names by the system's resolver, certificates by the system's roots (`SSL_CERT_FILE`, `SSL_CERT_DIR`).
     fn default() -> Self {
-        Self { resolver: Arc::new(SystemResolver), tls: Arc::default() }
+        Self {
+            resolver: Arc::new(SystemResolver),
+            tls: Arc::default(),
+            #[cfg(feature = "testing")]
+            answer: None,
+        }
     }
 }
 
@@ -60,6 +68,12 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 impl HttpClient {
+    /// Reaches nobody: each request is answered with these bytes.
+    #[cfg(feature = "testing")]
+    pub(super) fn answered_by(answer: Arc<[u8]>) -> Self {
+        Self { answer: Some(answer), ..Self::default() }
+    }
+
     /// Resolves names by this.
     pub fn resolver(mut self, resolver: Arc<dyn Resolve>) -> Self {
         self.resolver = resolver;
@@ -86,6 +100,10 @@ impl HttpClient {
         target: &Target,
         allowed: &[String],
     ) -> Result<TokioIo<Box<dyn Stream>>, Trouble> {
+        #[cfg(feature = "testing")]
+        if let Some(answer) = &self.answer {
+            return Ok(TokioIo::new(Box::new(super::heard::Answering::new(answer.clone()))));
+        }
         let stream = self.reach(target, allowed).await?;
         // A request is short, and its last packet is waited for.
         let _ = stream.set_nodelay(true);

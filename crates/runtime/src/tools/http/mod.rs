@@ -11,11 +11,14 @@
 //! - `redirect`: which redirects are followed, and what goes along.
 //! - `answer`: what an answer means.
 //! - `lookup`: what an answer says of an effect.
+//! - `heard`: a receiver that says whatever a test wants.
 
 mod address;
 mod answer;
 mod connect;
 mod exchange;
+#[cfg(feature = "testing")]
+mod heard;
 mod lookup;
 mod redirect;
 mod request;
@@ -38,6 +41,8 @@ use crate::tools::Sight;
 pub(crate) use address::may_connect;
 pub use connect::{HttpClient, Resolve, Resolved};
 pub use exchange::BODY_BYTES;
+#[cfg(feature = "testing")]
+pub use heard::Heard;
 pub(crate) use target::Target;
 
 /// One request of an action.
