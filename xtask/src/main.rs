@@ -7,7 +7,7 @@
 //!
 //! `ci` is the sum of the others; `test`, `tidy` and `licences` are its parts that are more than one cargo
 //! command; `mutate` proves that tests can fail; `simulate` plays what can go wrong; `fuzz` sends
-//! what nobody meant; `bench` measures. `workspace` knows where things lie.
+//! what nobody meant; `bench` measures; `through_providers` asks models as services are asked. `workspace` knows where things lie.
 
 mod bench;
 mod ci;
@@ -16,6 +16,7 @@ mod licences;
 mod mutate;
 mod simulate;
 mod test;
+mod through_providers;
 mod tidy;
 mod workspace;
 
@@ -30,13 +31,11 @@ cargo xtask <command>
   test [ARGS]             every test of the workspace; ARGS go to `cargo test` (-- NAME runs one)
   tidy                    the project's own rules about its sources and documents
   licences                licences, banned crates and sources of every dependency
+  through-providers       the tests again, each question to a model asked through the strict model server
   mutate [G4|NAME|--all]  break the product on purpose and see that the named test notices
   simulate [--seeds N]    random simulations with every fault, in release; --seed S plays one again
-<<<<<<< HEAD
                           --store memory|sqlite|mixed; --exhaustive kills small agents everywhere
-=======
   fuzz [TARGET...]        inputs by chance for all that is read from outside; --seconds N each, --seed S
->>>>>>> 8eb8b8d (Fuzz everything that is read from outside)
   bench [ARGS]            the benchmarks, in release";
 
 fn main() -> ExitCode {
@@ -57,6 +56,7 @@ fn dispatch(args: &[String]) -> Result<()> {
     match (command.as_str(), rest) {
         ("ci", []) => ci::run(),
         ("test", args) => test::run(args),
+        ("through-providers", []) => through_providers::run(),
         ("tidy", []) => tidy::run(),
         ("licences", []) => licences::run(),
         ("mutate", []) => mutate::run("--all"),
@@ -68,7 +68,7 @@ fn dispatch(args: &[String]) -> Result<()> {
             println!("{USAGE}");
             Ok(())
         }
-        (known @ ("ci" | "tidy" | "licences" | "mutate"), extra) => {
+        (known @ ("ci" | "tidy" | "licences" | "mutate" | "through-providers"), extra) => {
             bail!("`{known}` does not understand `{}`\n\n{USAGE}", extra.join(" "))
         }
         (unknown, _) => bail!("there is no command `{unknown}`\n\n{USAGE}"),

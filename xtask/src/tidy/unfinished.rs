@@ -1,4 +1,4 @@
-//! No code that its writer meant to come back to, and no test that passes by luck or by not running.
+//! No code that its writer meant to come back to, no merge that was left half done, and no test that passes by luck or by not running.
 //!
 //! Why, one by one: `todo!` and `unimplemented!` are crashes in waiting; `dbg!` prints into the output that
 //! programs read; an ignored test is a claim that nobody checks; a sleep in a test is a race that the test wins
@@ -29,7 +29,19 @@ const REFUSED: &[(&str, Place, &str)] = &[
 ];
 
 pub fn check(tree: &Tree) -> Vec<Finding> {
-    tree.ending(".rs").flat_map(|(path, text)| check_file(path, &RustSource::new(path, text))).collect()
+    let sources = tree.ending(".rs").flat_map(|(path, text)| check_file(path, &RustSource::new(path, text)));
+    sources.chain(tree.ending("").flat_map(|(path, text)| merges(path, text))).collect()
+}
+
+/// Marks of a merge that nobody ended, in whatever file.
+fn merges(path: &str, text: &str) -> Vec<Finding> {
+    let marks = ["<".repeat(7), ">".repeat(7)];
+    let is_mark = |line: &str| {
+        marks.iter().any(|mark| line.strip_prefix(mark.as_str()).is_some_and(|rest| rest.starts_with(' ')))
+    };
+    let at =
+        |(number, _): (usize, &str)| Finding::new(path, number + 1, "a mark of a merge", "decide, and take it out");
+    text.lines().enumerate().filter(|(_, line)| is_mark(line)).map(at).collect()
 }
 
 fn check_file(path: &str, source: &RustSource) -> Vec<Finding> {
@@ -70,6 +82,15 @@ mod tests {
         for text in ["todo!()", "unimplemented!(\"x\")", "dbg!(x)", "#[ignore]", "#[ignore = \"slow\"]"] {
             assert_eq!(found("crates/a/src/a.rs", text), 1, "{text}");
             assert_eq!(found("crates/a/tests/a.rs", text), 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_merge_that_nobody_ended_is_found_in_any_file() {
+        for mark in ["<", ">"] {
+            let text = format!("a\n{} HEAD\nb", mark.repeat(7));
+            assert_eq!(found("docs/a.md", &text), 1);
+            assert_eq!(found("docs/a.md", &text.replace(" HEAD", "")), 0, "a line of a table or a quote");
         }
     }
 

@@ -24,6 +24,16 @@ pub use script::ScriptModel;
 /// `model.unknown` for a provider that this build does not have, `model.script` for a script that can't be read,
 /// `model.unset` and `model.base_url` for a service that can't be named here.
 pub fn model_of(definition: &Definition, environment: &Environment) -> Result<Arc<dyn Model>> {
+    let model = named(definition, environment)?;
+    #[cfg(feature = "testing")]
+    let model = match service::dialect(&definition.model.provider) {
+        None => crate::testing::through(&definition.model, model),
+        Some(_) => model,
+    };
+    Ok(model)
+}
+
+fn named(definition: &Definition, environment: &Environment) -> Result<Arc<dyn Model>> {
     let spec = &definition.model;
     match spec.provider.as_str() {
         "offline" => Ok(Arc::new(OfflineModel)),

@@ -14,6 +14,7 @@
 //! - `process`, `store`, `hints`: a process, its way to the store, and the store's word that something changed.
 //! - `outside`, `agent`, `person`: tools and their ledger, models, people.
 //! - `witness`, `check`: what has to hold, at each call and at the end.
+//! - `through`: models asked through the strict model server.
 //! - `faults`, `chance`, `clock`: what goes wrong and how often, the seed, the time.
 
 mod agent;
@@ -31,6 +32,7 @@ mod person;
 mod process;
 mod simulation;
 mod store;
+mod through;
 mod witness;
 
 use std::collections::BTreeMap;
@@ -41,6 +43,7 @@ pub use disk::StoreKind;
 pub use exhaustive::Exhaustive;
 pub use faults::Faults;
 pub use process::Kill;
+pub(crate) use through::through;
 
 /// What is played.
 #[derive(Clone, Debug, Default)]
