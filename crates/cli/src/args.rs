@@ -427,6 +427,9 @@ pub struct RunArgs {
     /// An input, name=value.
     #[arg(short, long = "input", value_name = "NAME=VALUE", value_parser = name_value)]
     pub input: Vec<(String, String)>,
+    /// Another model than the file's: anthropic:NAME, openai:NAME, openai:NAME@BASE_URL for a compatible server.
+    #[arg(long, value_name = "PROVIDER:NAME")]
+    pub model: Option<String>,
     /// The run's id: the same id and inputs return the existing run.
     #[arg(long)]
     pub id: Option<String>,

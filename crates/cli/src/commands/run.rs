@@ -33,7 +33,10 @@ use crate::wiring::{given, wiring};
 
 /// Runs an agent file.
 pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
-    let file = AgentFile::load(&args.file).map_err(Error::from)?;
+    let mut file = AgentFile::load(&args.file).map_err(Error::from)?;
+    if let Some(model) = &args.model {
+        file.use_model(model)?;
+    }
     if let Some(point) = &args.crash_at {
         file.check_fault_point(point)?;
     }

@@ -56,11 +56,15 @@ fn told(message: &Message) -> Vec<Value> {
 
 fn assistant(text: &str, calls: &[Call]) -> Value {
     let content = if text.trim().is_empty() { Value::Null } else { text.into() };
-    let calls = calls.iter().map(|call| {
-        let function = json!({ "name": call.name, "arguments": call.arguments });
-        json!({ "id": call.id, "type": "function", "function": function })
-    });
-    json!({ "role": "assistant", "content": content, "tool_calls": calls.collect::<Vec<_>>() })
+    let mut message = json!({ "role": "assistant", "content": content });
+    if !calls.is_empty() {
+        let calls = calls.iter().map(|call| {
+            let function = json!({ "name": call.name, "arguments": call.arguments });
+            json!({ "id": call.id, "type": "function", "function": function })
+        });
+        message["tool_calls"] = calls.collect();
+    }
+    message
 }
 
 #[cfg(test)]

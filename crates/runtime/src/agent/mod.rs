@@ -13,6 +13,7 @@
 //! - `state_tools`: the tools of every run. `folders`: are the folders of documents there? `fault_point`: does a run pass it?
 
 mod about;
+mod another_model;
 #[cfg(test)]
 mod asked;
 mod command;
@@ -143,6 +144,17 @@ impl AgentFile {
             syntax.add(at, format!("not TOML: {}", names::shown(error.message())), source::mend(error.message()));
         }
         Err(AgentFileErrors::invalid(path, syntax.into_sorted()))
+    }
+
+    /// Has this model in the place of the file's: `anthropic:NAME`, `openai:NAME`, `openai:NAME@BASE_URL`, `offline`.
+    ///
+    /// Of the file's stay the window, the limit of a reply and the numbers of tries.
+    ///
+    /// # Errors
+    ///
+    /// `usage.model`, with how it is written; `agent.price_missing` when the agent has a quota of usd.
+    pub fn use_model(&mut self, word: &str) -> Result<(), Error> {
+        another_model::put(&mut self.definition, word)
     }
 
     /// The inputs of a run: typed, defaults filled in, paths absolute (and without links, where they exist). A given

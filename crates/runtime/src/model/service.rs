@@ -26,9 +26,7 @@ pub(crate) fn dialect(provider: &str) -> Option<Dialect> {
 pub(super) fn provider(definition: &Definition, dialect: Dialect, environment: &Environment) -> Result<Provider> {
     let spec = &definition.model;
     let unset = |why: String| Error::new("model.unset", why, "set it where the worker runs, then resume");
-    let wired = environment.model_of(&definition.name);
-    let base_url = wired.and_then(|wired| wired.base_url.as_deref()).or(spec.base_url.as_deref());
-    let base_url = match base_url {
+    let base_url = match environment.base_url_of(definition) {
         Some(text) => environment.fill(text).map_err(unset)?,
         None => dialect.base_url().to_owned(),
     };

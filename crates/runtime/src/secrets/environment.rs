@@ -100,6 +100,24 @@ impl Environment {
         }
     }
 
+    /// Where a definition's model is asked from here; `None` is the provider's own place.
+    pub(crate) fn base_url_of<'a>(&'a self, definition: &'a Definition) -> Option<&'a str> {
+        let wired = self.model_of(&definition.name).and_then(|wired| wired.base_url.as_deref());
+        wired.or(definition.model.base_url.as_deref())
+    }
+
+    /// Variables that the model's name and place need and that are not set. What they hold is no secret.
+    pub(crate) fn unset_of_model(&self, definition: &Definition) -> Vec<String> {
+        let is_service = crate::model::service::dialect(&definition.model.provider).is_some();
+        let name = is_service.then_some(definition.model.name.as_str());
+        let texts = name.into_iter().chain(self.base_url_of(definition));
+        let unset = |piece| match piece {
+            Piece::Environment(name, None) if matches!(self.get(name), Ok(None)) => Some(name.to_owned()),
+            _ => None,
+        };
+        texts.filter_map(|text| pieces(text).ok()).flatten().filter_map(unset).collect()
+    }
+
     /// Every text of a tool that may hold a reference to the environment, as it is used here.
     pub(crate) fn texts_of<'a>(&'a self, agent: &str, tool: &'a ToolDefinition) -> Vec<&'a str> {
         match &tool.kind {

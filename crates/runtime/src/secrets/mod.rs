@@ -83,6 +83,7 @@ impl Secrets {
                 (Some(value), _) => secrets.values.extend([(name.to_owned(), value)]),
             }
         }
+        secrets.missing.extend(environment.unset_of_model(definition));
         secrets
     }
 
