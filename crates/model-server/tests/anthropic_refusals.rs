@@ -204,6 +204,48 @@ fn every_bad_body_is_refused_by_kind_and_in_the_services_words() {
             tool(|tool| tool["input_schema"]["anyOf"] = json!([])),
         ),
         (Kind::UnknownField, "tools.0.custom.parameters: Extra", tool(|tool| tool["parameters"] = json!({}))),
+        (Kind::Schema, "valid dictionary", tool(|tool| tool["input_schema"] = json!([]))),
+        (Kind::Value, "tools.0.custom.description", tool(|tool| tool["description"] = json!(5))),
+        (
+            Kind::Value,
+            "Tool 'find' not found in provided tools",
+            with(|body| {
+                body["tools"] = json!([{"name": "look", "input_schema": {"type": "object"}}]);
+                body["tool_choice"] = json!({"type": "tool", "name": "find"});
+            }),
+        ),
+        (Kind::Value, "model: String should have at least 1 character", with(|body| body["model"] = json!(""))),
+        (
+            Kind::Block,
+            "system.0.type: Input should be 'text'",
+            with(|body| body["system"] = json!([{"type": "image", "text": "x"}])),
+        ),
+        (
+            Kind::Value,
+            "cache_control.type: Input should be 'ephemeral'",
+            with(|body| body["cache_control"] = json!({"type": "persistent"})),
+        ),
+        (
+            Kind::Value,
+            "cache_control.ttl: Input should be '5m' or '1h'",
+            with(|body| body["cache_control"] = json!({"type": "ephemeral", "ttl": "2h"})),
+        ),
+        (
+            Kind::ToolName,
+            "messages.1.content.0.tool_use.name: String should have at least 1 and at most 200 characters",
+            exchange(
+                &json!([{"type": "tool_use", "id": "a", "name": "x".repeat(201), "input": {}}]),
+                &json!([result("a")]),
+            ),
+        ),
+        (
+            Kind::Value,
+            "messages.2.content.0.tool_result.is_error: Input should be a valid boolean",
+            exchange(
+                &json!([call("a")]),
+                &json!([{"type": "tool_result", "tool_use_id": "a", "content": "x", "is_error": "no"}]),
+            ),
+        ),
         (Kind::Value, "tool_choice", with(|body| body["tool_choice"] = json!({"type": "auto"}))),
         (
             Kind::CacheMarks,
@@ -235,6 +277,19 @@ fn every_bad_body_is_refused_by_kind_and_in_the_services_words() {
             exchange(&json!([{"type": "thinking", "thinking": "a"}]), &json!("Hi")),
         ),
         (Kind::Thinking, "greater than or equal to 1024", thinking(1_023, |_| {})),
+        (
+            Kind::Thinking,
+            "`top_k` must be unset when thinking is enabled",
+            thinking(1_024, |body| body["top_k"] = json!(5)),
+        ),
+        (
+            Kind::Thinking,
+            "Thinking may not be enabled when tool_choice forces tool use",
+            thinking(1_024, |body| {
+                body["tools"] = json!([{"name": "look", "input_schema": {"type": "object"}}]);
+                body["tool_choice"] = json!({"type": "any"});
+            }),
+        ),
         (Kind::Thinking, "`max_tokens` must be greater than `thinking.budget_tokens`", thinking(4_096, |_| {})),
         (
             Kind::Thinking,

@@ -81,6 +81,8 @@ fn an_answer_may_be_no_json_or_of_no_known_shape() {
         let (got, _) = under(&Fault::NotJson, shape, streamed);
         assert_eq!((got.status, got.end), (200, End::Whole));
         assert!(serde_json::from_slice::<Value>(&got.body).is_err() && got.data().is_empty(), "{}", got.text());
+        let kind = if streamed { "text/event-stream" } else { "application/json" };
+        assert_eq!((got.header("content-type"), got.text().contains("data: ")), (kind, streamed));
         let (got, _) = under(&Fault::UnexpectedShape, shape, streamed);
         let value = if streamed { got.data()[0].clone() } else { got.json() };
         assert_eq!((got.status, &value["ok"]), (200, &json!([true])));
@@ -173,9 +175,15 @@ fn a_stall_lasts_until_the_server_ends() {
                     bill.entries.first().is_some_and(|it| it.outcome == Outcome::Fault(Fault::Stall(at)))
                 })
                 .expect("a runtime");
+            // Whatever else the server had to do for that connection it has done when it has answered another.
+            assert_eq!(ask(&server, shape, &question(shape, false)).status, 200);
             assert!(!server.bill().entries[0].delivered);
-            drop(server);
+            stream.set_nonblocking(true).expect("a socket");
             let mut rest = Vec::new();
+            let waits = stream.read_to_end(&mut rest).expect_err("it neither ends nor goes on");
+            assert_eq!(waits.kind(), std::io::ErrorKind::WouldBlock);
+            stream.set_nonblocking(false).expect("a socket");
+            drop(server);
             // Closed or reset: whichever it is, it does not wait any longer.
             let _ = stream.read_to_end(&mut rest);
             assert_eq!(rest.is_empty(), at == At::Headers);

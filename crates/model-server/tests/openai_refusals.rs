@@ -103,6 +103,59 @@ fn every_bad_body_is_refused_by_kind_and_in_the_services_words() {
             "Expected a value <= 2, but got 2.5",
             with(|body| body["temperature"] = json!(2.5)),
         ),
+        (Kind::Value, "invalid_type", "'stream': expected a boolean", with(|body| body["stream"] = json!("yes"))),
+        (
+            Kind::UnknownField,
+            "unknown_parameter",
+            "'stream_options.usage'",
+            with(|body| {
+                body["stream"] = json!(true);
+                body["stream_options"] = json!({"usage": true});
+            }),
+        ),
+        (
+            Kind::Value,
+            "invalid_type",
+            "'stream_options.include_usage': expected a boolean",
+            with(|body| {
+                body["stream"] = json!(true);
+                body["stream_options"] = json!({"include_usage": 1});
+            }),
+        ),
+        (
+            Kind::MissingField,
+            "missing_required_parameter",
+            "'messages[0].content[0].text'",
+            messages(&json!([user(&json!([{"type": "text"}]))])),
+        ),
+        (Kind::CallId, "empty_string", "messages[1].tool_calls[0].id", call_with(|call| call["id"] = json!(""))),
+        (
+            Kind::Value,
+            "invalid_value",
+            "Invalid value: \"tool\". Supported values are: 'function'",
+            call_with(|call| call["type"] = json!("tool")),
+        ),
+        (
+            Kind::Value,
+            "invalid_value",
+            "Invalid value: null. Supported values are: 'function'",
+            tools(&[json!({"function": {"name": "look"}})]),
+        ),
+        (
+            Kind::Value,
+            "invalid_type",
+            "'tools[0].function.description': expected a string",
+            tools(&[tool(|it| it["description"] = json!(5))]),
+        ),
+        (
+            Kind::Value,
+            "invalid_value",
+            "'tool_choice'",
+            with(|body| {
+                body["tools"] = json!([tool(|_| {})]);
+                body["tool_choice"] = json!("sometimes");
+            }),
+        ),
         (
             Kind::Value,
             "",

@@ -72,7 +72,8 @@ fn choice(fields: &Map<String, Value>, known: &HashSet<Option<&str>>) -> Checked
             "tool_choice: tool_choice may only be specified while providing tools.".into()
         }),
         Some("tool") => ensure(known.contains(&choice["name"].as_str()), Kind::Value, || {
-            format!("tool_choice.name: Tool '{}' not found in provided tools", choice["name"])
+            let name = choice["name"].as_str().unwrap_or_default();
+            format!("tool_choice.name: Tool '{name}' not found in provided tools")
         }),
         _ => Err(refuse(Kind::Value, "tool_choice: Input tag does not match any of the expected tags")),
     }
