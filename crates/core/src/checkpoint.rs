@@ -20,10 +20,12 @@ use crate::value::Stored;
 
 mod model;
 mod records;
+mod repeats;
 mod values;
 
 pub use model::{DecisionText, ModelState, OpenCall};
-pub use records::{ClosedRequest, Closing, ErrorEntry, Guidance, Repeats, SeenElsewhere, Signal, Tally};
+pub use records::{ClosedRequest, Closing, ErrorEntry, Guidance, SeenElsewhere, Signal, Tally};
+pub use repeats::{Loop, Repeats};
 
 /// The version of the fold: the same journal gives the same checkpoint bytes within a version.
 pub const FOLD_VERSION: u32 = 1;

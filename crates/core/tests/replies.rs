@@ -2,11 +2,13 @@
 
 mod support;
 
-use lodestep_core::Definition;
 use lodestep_core::checkpoint::Phase;
 use lodestep_core::context::{assemble, wants};
+use lodestep_core::effect::Seen;
 use lodestep_core::event::{CallFailure, Event, StopReason};
 use lodestep_core::rules::ask::fail;
+use lodestep_core::rules::settle::{Attempt, settle};
+use lodestep_core::{Definition, Ordinal};
 use lodestep_model::{Blocks, Message, Reply, StopReason as ModelStop, Usage};
 use serde_json::json;
 use support::{Bench, call, free, names, reply};
@@ -129,5 +131,35 @@ fn a_limit_that_ends_after_the_runs_deadline_stops_it_and_says_until_when() {
             assert_eq!(reason, StopReason::Model);
             assert!(text.starts_with("rate limited until ") && text.ends_with("429"), "{text}");
         }
+    }
+}
+
+#[test]
+fn what_goes_round_is_told_to_the_model_and_then_stopped() {
+    for (files, times_told, said) in [
+        (&["a"][..], 3, "the same action had the same outcome 3 times in a row"),
+        (&["a", "b"], 3, "the same 2 actions in turn had the same outcomes 3 times in a row"),
+        (&["a", "b", "c", "d"], 3, "the same 4 actions in turn had the same outcomes 3 times in a row"),
+    ] {
+        let mut bench = Bench::new(free());
+        let mut told = None;
+        let rounds = bench.checkpoint.limits.loop_repeats * files.len() as u32;
+        for n in 0..rounds {
+            assert_eq!(stopped(&bench), None, "{files:?} {n}");
+            let file = files[n as usize % files.len()];
+            bench.calls(vec![call("read", &json!({ "file": file }))]);
+            let (ordinal, text) = (Ordinal(n + 1), b"the same".to_vec());
+            let attempt = Attempt { ordinal, attempt: 1, seen: Seen::Done, text, artifact: None, retry_after_ms: None };
+            bench.step(|draft, _| settle(draft, attempt));
+            bench.owed();
+            let assembled = assemble(&bench.checkpoint, &bench.definition, &bench.inputs(), &bench.blobs).unwrap();
+            let text = serde_json::to_string(&assembled.request.messages).unwrap();
+            if told.is_none() && text.contains(" in a row. It will not come out differently") {
+                assert!(text.contains(said), "{files:?}: {text}");
+                told = Some((n + 1) / files.len() as u32);
+            }
+        }
+        assert_eq!(told, Some(times_told), "{files:?}: before it is stopped");
+        assert_eq!(stopped(&bench).map(|(reason, _)| reason), Some(StopReason::Loop), "{files:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! What a checkpoint remembers beside its actions: errors, closed requests, repeats, and words that wait to be taken.
+//! What a checkpoint remembers beside its actions: errors, closed requests, and words that wait to be taken.
 
 use minicbor::{Decode, Encode};
 use serde::Serialize;
@@ -80,17 +80,6 @@ pub enum Closing {
     /// Its action's tool or policy changed, and it was asked anew under another name.
     #[n(43)]
     Superseded,
-}
-
-/// The last settled action and how often it came in a row.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize)]
-pub struct Repeats {
-    /// The digest over tool, arguments and result.
-    #[n(0)]
-    pub digest: Digest,
-    /// How often in a row.
-    #[n(1)]
-    pub count: u32,
 }
 
 /// What a person told the model.

@@ -220,6 +220,7 @@ pub(super) fn closing(view: &View<'_>, room: u64, shown: &[Ordinal], sizes: &mut
     let mut text = String::new();
     put(&mut text, sizes, "Open artifacts", &artifacts(view, share(room, ARTIFACTS)), share(room, ARTIFACTS));
     put(&mut text, sizes, "Errors", &errors(view, shown), share(room, ERRORS));
+    put(&mut text, sizes, "Loop", &loops(view), 1_000);
     put(&mut text, sizes, "Answers", &answers(view, shown), share(room, ANSWERS));
     put(&mut text, sizes, "Guidance", &guidance(view, share(room, GUIDANCE)), share(room, GUIDANCE));
     put(&mut text, sizes, "Remaining", &remaining(view), 1_000);
@@ -245,6 +246,17 @@ fn artifacts(view: &View<'_>, room: u64) -> String {
         let _ = writeln!(text, "## {name} (version {version}, {bytes} bytes)\n{body}");
         text
     })
+}
+
+/// From half of what would stop the run on it is told that it goes round.
+fn loops(view: &View<'_>) -> String {
+    let (worst, limit) = (view.checkpoint.repeats.worst(), view.checkpoint.limits.loop_repeats);
+    if worst.times < limit.div_ceil(2).max(2) {
+        return String::new();
+    }
+    format!(
+        "Note: {worst}. It will not come out differently: do something else. After {limit} times the run is stopped.\n"
+    )
 }
 
 /// Errors that matter: those since the newest decision that are not an action's shown outcome.

@@ -524,8 +524,7 @@ fn count_repeat(checkpoint: &mut Checkpoint, action: &Action, result: Digest) {
         "lodestep repeat 1",
         &[action.tool.as_bytes(), action.arguments.digest.as_bytes(), result.as_bytes()],
     );
-    let count = if checkpoint.repeats.digest == digest { checkpoint.repeats.count.saturating_add(1) } else { 1 };
-    checkpoint.repeats = Repeats { digest, count };
+    checkpoint.repeats.note(digest);
 }
 
 /// Keeps a settled action in full, moves the oldest into the counts, and closes the decision with its last action.

@@ -298,9 +298,8 @@ fn stop_at_limits(draft: &mut Draft) -> Result<()> {
     let deadline = checkpoint.deadline();
     let (reason, text) = if deadline.is_some_and(|deadline| deadline <= draft.now()) {
         (StopReason::Quota, DEADLINE_PASSED.to_owned())
-    } else if checkpoint.decision.is_none() && checkpoint.repeats.count >= checkpoint.limits.loop_repeats {
-        let text = format!("the same action had the same outcome {} times in a row", checkpoint.repeats.count);
-        (StopReason::Loop, text)
+    } else if checkpoint.decision.is_none() && checkpoint.repeats.worst().times >= checkpoint.limits.loop_repeats {
+        (StopReason::Loop, checkpoint.repeats.worst().to_string())
     } else {
         return Ok(());
     };

@@ -93,7 +93,7 @@ impl Through {
             base_url: self.server.base_url(shape),
             model: "m".to_owned(),
             params: Map::new(),
-            stream: nth / 2 % 2 == 0,
+            stream: (nth / 2).is_multiple_of(2),
             patience: Patience::default(),
         };
         Provider::new(settings, Arc::new(|| Ok(Some("test-key".to_owned()))))
