@@ -70,6 +70,27 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
             "tool:pay",
             "team-a\nx y",
         ]),
+        "model" => texts(&[
+            r#"{"type":"message","model":"m","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"text","text":"é"},{"type":"tool_use","id":"a","name":"read","input":{"x":[1]}}],"stop_reason":"tool_use","usage":{"input_tokens":3,"output_tokens":4,"cache_read_input_tokens":2}}"#,
+            r#"{"model":"m","choices":[{"message":{"content":"t","refusal":null,"tool_calls":[{"id":"a","function":{"name":"read","arguments":"{\"x\":1}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":3,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":2}}}"#,
+            concat!(
+                "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"model\":\"m\",\"usage\":{\"input_tokens\":3}}}\n\n",
+                "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"thinking\",\"thinking\":\"\"}}\n\n",
+                "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"thinking_delta\",\"thinking\":\"t\"}}\n\n",
+                "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"signature_delta\",\"signature\":\"s\"}}\n\n",
+                ": ping\n\ndata: {\"type\":\"content_block_start\",\"index\":1,\"content_block\":{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"read\",\"input\":{}}}\n\n",
+                "data: {\"type\":\"content_block_delta\",\"index\":1,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{\\\"x\\\":1}\"}}\n\n",
+                "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"tool_use\"},\"usage\":{\"output_tokens\":4}}\n\n",
+                "data: {\"type\":\"message_stop\"}\n\n",
+            ),
+            concat!(
+                "data: {\"model\":\"m\",\"choices\":[{\"delta\":{\"content\":\"\\ud83e\"}}]}\n\n",
+                "data: {\"choices\":[{\"delta\":{\"content\":\"\\udd80\",\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"read\",\"arguments\":\"{\"}}]}}]}\n\n",
+                "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"}\"}}]},\"finish_reason\":\"tool_calls\"}]}\n\n",
+                "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":4}}\n\ndata: [DONE]\n\n",
+            ),
+            "data: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"busy\"}}\n\n",
+        ]),
         "http" => texts(&[
             "HTTP/1.1 200 OK\r\ncontent-length: 27\r\n\r\n{\"effect\":{\"state\":\"done\"}}",
             "HTTP/1.1 201 Created\r\nlocation: /effects/7\r\ntransfer-encoding: chunked\r\n\r\n4\r\nmade\r\n0\r\n\r\n",

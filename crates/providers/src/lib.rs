@@ -14,6 +14,7 @@
 //! - `refusal`: what an answer other than 2xx means. `retry_after`: how long it asks to wait.
 //! - `anthropic`, `openai`: the dialects, each with `request`, `reply` (whole) and `stream`.
 //! - `pieces`: text that comes in pieces.
+//! - `testing`: what is read of an answer, without a connection.
 
 mod anthropic;
 mod body;
@@ -24,6 +25,8 @@ pub mod provider;
 mod refusal;
 mod retry_after;
 pub mod settings;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use provider::{Key, Provider};
 pub use settings::{Dialect, Patience, Settings};

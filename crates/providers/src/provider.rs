@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, OnceLock};
 
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt};
 use lodestep_model::{Model, ModelError, ModelFuture, Progress, Reply, Request};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Response};
+use sse_stream::Sse;
 use tokio::time::timeout;
 
 use crate::body::{self, Clock};
@@ -42,13 +43,10 @@ impl Provider {
             return Err(refusal::of(status, &headers, &body::beginning(response, clock).await));
         }
         let mut reply = if is_stream(&headers) {
-            self.streamed(response, clock, watch).await?
+            assemble(&self.settings, body::events(response, clock), watch).await?
         } else {
             let body = body::whole(response, clock).await?;
-            match self.settings.dialect {
-                Dialect::Anthropic => anthropic::whole(&body, &self.settings)?,
-                Dialect::OpenAi => openai::whole(&body)?,
-            }
+            whole(&self.settings, &body)?
         };
         reply.request_id = refusal::request_id(&headers).or(reply.request_id);
         Ok(reply)
@@ -108,28 +106,38 @@ impl Provider {
             }
         }
     }
+}
 
-    async fn streamed(&self, response: Response, clock: Clock, watch: Watch<'_>) -> Result<Reply, ModelError> {
-        let mut events = std::pin::pin!(body::events(response, clock));
-        let mut assembly: Box<dyn Assembly> = match self.settings.dialect {
-            Dialect::Anthropic => Box::new(anthropic::Assembled::new(&self.settings)),
-            Dialect::OpenAi => Box::<openai::Assembled>::default(),
-        };
-        while let Some(event) = events.next().await {
-            let Some(data) = event?.data else { continue };
-            if assembly.take(&data, watch)? == Part::Last {
-                return assembly.reply();
-            }
-        }
-        Err(ModelError::Lost(format!(
-            "the stream ended without its end mark{}",
-            if self.settings.dialect == Dialect::OpenAi {
-                "; a server that sends none needs `stream = false`"
-            } else {
-                ""
-            }
-        )))
+/// A reply that came in one piece.
+pub(crate) fn whole(settings: &Settings, body: &[u8]) -> Result<Reply, ModelError> {
+    match settings.dialect {
+        Dialect::Anthropic => anthropic::whole(body, settings),
+        Dialect::OpenAi => openai::whole(body),
     }
+}
+
+/// A reply that comes as events.
+pub(crate) async fn assemble(
+    settings: &Settings,
+    events: impl Stream<Item = Result<Sse, ModelError>>,
+    watch: Watch<'_>,
+) -> Result<Reply, ModelError> {
+    let mut events = std::pin::pin!(events);
+    let mut assembly: Box<dyn Assembly> = match settings.dialect {
+        Dialect::Anthropic => Box::new(anthropic::Assembled::new(settings)),
+        Dialect::OpenAi => Box::<openai::Assembled>::default(),
+    };
+    while let Some(event) = events.next().await {
+        let Some(data) = event?.data else { continue };
+        if assembly.take(&data, watch)? == Part::Last {
+            return assembly.reply();
+        }
+    }
+    let hint = match settings.dialect {
+        Dialect::Anthropic => "",
+        Dialect::OpenAi => "; a server that sends none needs `stream = false`",
+    };
+    Err(ModelError::Lost(format!("the stream ended without its end mark{hint}")))
 }
 
 /// A reply that is being put together.

@@ -8,6 +8,7 @@ mod agent;
 mod bundle;
 mod http;
 mod json;
+mod model;
 mod packed;
 mod planted;
 mod reply;
@@ -49,7 +50,7 @@ const fn target(name: &'static str, run: fn(&[u8]) -> u64, shape: Shape) -> Targ
 }
 
 /// Every target.
-pub const ALL: [Target; 16] = [
+pub const ALL: [Target; 17] = [
     target("envelope", stored::envelope, Shape::Cbor),
     target("checkpoint", stored::checkpoint, Shape::Cbor),
     target("definition", stored::definition, Shape::Text),
@@ -66,6 +67,7 @@ pub const ALL: [Target; 16] = [
     target("items", bundle::items, Shape::Cbor),
     target("text", text::text, Shape::Text),
     target("http", http::answer_of_a_receiver, Shape::Bytes),
+    target("model", model::answer_of_a_service, Shape::Text),
 ];
 
 /// Targets with a fault that is meant: they show that the driver finds it.
