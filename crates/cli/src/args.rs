@@ -480,6 +480,9 @@ pub struct UpgradeArgs {
     pub run: Option<String>,
     /// The agent file, of the run's own agent.
     pub file: Option<PathBuf>,
+    /// Another model than the file's, as `run` takes it.
+    #[arg(long, value_name = "PROVIDER:NAME")]
+    pub model: Option<String>,
     #[command(flatten)]
     pub selection: Selection,
     /// Don't ask.

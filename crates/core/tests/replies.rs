@@ -118,6 +118,32 @@ fn a_wait_that_was_asked_for_is_never_shorter_and_at_most_a_twentieth_longer() {
 }
 
 #[test]
+fn lost_replies_are_counted_alone_and_a_service_that_has_answered_is_waited_for() {
+    let failing = |bench: &mut Bench, why: CallFailure| {
+        bench.wait_ms(200_000);
+        let call = bench.reserve().expect("the quota has room");
+        bench.step(|draft, definition| fail(draft, definition, call, why, "said", None));
+    };
+    let most = free().model.max_attempts;
+    let mut bench = Bench::new(free());
+    for n in 1..=most {
+        assert_eq!(stopped(&bench), None, "{n}");
+        failing(&mut bench, CallFailure::NotSent);
+    }
+    assert!(stopped(&bench).is_some(), "it never answered");
+    let mut bench = Bench::new(free());
+    bench.calls(vec![call("note", &json!({"key": "a", "text": "b"}))]);
+    for why in [CallFailure::NotSent, CallFailure::Busy].into_iter().cycle().take(40) {
+        failing(&mut bench, why);
+    }
+    for n in 1..=most {
+        assert_eq!(stopped(&bench), None, "{n}: only lost ones are charged, and counted");
+        failing(&mut bench, CallFailure::Lost);
+    }
+    assert!(stopped(&bench).is_some());
+}
+
+#[test]
 fn a_limit_that_ends_after_the_runs_deadline_stops_it_and_says_until_when() {
     for (asked, is_stopped) in [(50_000, false), (60_000, true)] {
         let mut definition: Definition = free();

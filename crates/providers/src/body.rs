@@ -80,7 +80,7 @@ fn pieces(
     stream::try_unfold(begun, move |(mut response, read)| async move {
         let wait = if is_stream { clock.next() } else { clock.left() };
         let piece = timeout(wait, response.chunk()).await.map_err(|_| Broken::Silent)?;
-        let Some(piece) = piece.map_err(|error| Broken::Connection(causes(&error)))? else { return Ok(None) };
+        let Some(piece) = piece.map_err(|error| Broken::Connection(cause(&error)))? else { return Ok(None) };
         let read = read + piece.len();
         if read > REPLY_BYTES {
             return Err(Broken::TooLong);
@@ -137,15 +137,11 @@ fn lost(broken: &Broken, clock: Clock) -> ModelError {
     }
 }
 
-/// An error with what caused it, without the url: that is the caller's to tell.
-pub fn causes(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut said = Vec::new();
-    let mut next = Some(error);
-    while let Some(error) = next {
-        said.push(error.to_string());
-        next = error.source();
+/// What caused an error in the end. What stands around it names layers, and not what is wrong.
+pub fn cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
     }
-    // Outer ones often repeat the inner one's words.
-    said.dedup_by(|inner, outer| outer.ends_with(inner.as_str()));
-    said.join(": ")
+    innermost.to_string()
 }

@@ -173,5 +173,5 @@ fn is_stream(headers: &HeaderMap) -> bool {
 }
 
 fn told(error: reqwest::Error) -> String {
-    body::causes(&error.without_url())
+    body::cause(&error.without_url())
 }

@@ -1,7 +1,6 @@
 //! `run`: start an agent, or go on with its unfinished run; stay until it ends or needs what this terminal can't give.
 
 use std::io::IsTerminal as _;
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -93,16 +92,16 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
             return follow(app, &runtime, &row.run.key, args.pace).await;
         }
     }
-    let labels = args.labels.into_iter().collect();
+    let labels = args.labels.iter().cloned().collect();
     let started = runtime.start(Start { definition, inputs, id, labels, join_unfinished }).await?;
     let key = match started {
         Started::New(run) => {
             lodestep::note!("run {} started{}", short_id(run.key.run.as_str(), &[]), as_process());
             run.key
         }
-        Started::Existing(row) => going_on(app, &runtime, &row, &file.definition, &args.file, "--id names it").await,
+        Started::Existing(row) => going_on(app, &runtime, &row, &file.definition, &args, "--id names it").await,
         Started::Unfinished(rows) => match rows.as_slice() {
-            [row] => going_on(app, &runtime, row, &file.definition, &args.file, "--new starts another").await,
+            [row] => going_on(app, &runtime, row, &file.definition, &args, "--new starts another").await,
             rows => return Err(several(rows)),
         },
     };
@@ -160,7 +159,7 @@ async fn going_on(
     runtime: &Runtime,
     row: &RunRow,
     definition: &Definition,
-    file: &Path,
+    args: &RunArgs,
     other: &str,
 ) -> Arc<RunKey> {
     let id = short_id(row.run.key.run.as_str(), &[]);
@@ -172,7 +171,8 @@ async fn going_on(
         let own = inspect::open(runtime.store(), &row.run.key).await.ok().and_then(|opened| opened.definition);
         let what = own.map(|own| own.parts_unlike(definition)).unwrap_or_default();
         let what = if what.is_empty() { String::new() } else { format!(": {}", line(&what.join(", "), 200)) };
-        let command = app.command(&format!("upgrade {id} {}", quoted(&file.display().to_string())));
+        let model = args.model.as_ref().map(|model| format!(" --model {}", quoted(model))).unwrap_or_default();
+        let command = app.command(&format!("upgrade {id} {}{model}", quoted(&args.file.display().to_string())));
         if row.status.is_terminal() {
             lodestep::note!("  the agent file has changed since{what}; the run is over, and was not done by this one");
         } else {

@@ -17,7 +17,7 @@ use crate::text::{line, short_id};
 
 /// Moves one run, or those that filters choose.
 pub async fn upgrade(app: &App, args: UpgradeArgs) -> Result<u8> {
-    let UpgradeArgs { run, file, selection, yes, dry_run } = args;
+    let UpgradeArgs { run, file, model, selection, yes, dry_run } = args;
     // With filters the one that is named is the file.
     let (run, file) = match (selection.is_empty(), run, file) {
         (false, Some(file), None) => (None, Some(file.into())),
@@ -28,7 +28,10 @@ pub async fn upgrade(app: &App, args: UpgradeArgs) -> Result<u8> {
         let what = "no agent file is named, and a store does not keep where a run's file was";
         return Err(Error::new("usage.file", what, "name it: `lodestep upgrade RUN FILE`"));
     };
-    let file = AgentFile::load(&file).map_err(Error::from)?;
+    let mut file = AgentFile::load(&file).map_err(Error::from)?;
+    if let Some(model) = &model {
+        file.use_model(model)?;
+    }
     let runtime = app.open(false)?;
     match run {
         Some(run) => {

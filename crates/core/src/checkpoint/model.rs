@@ -55,6 +55,9 @@ pub struct ModelState {
     /// What the newest decision's provider wants to have back with it.
     #[n(13)]
     pub blocks: Option<DecisionText>,
+    /// Calls whose answer was lost or broken, with no reply since; `None` when there is none.
+    #[n(14)]
+    pub lost_in_row: Option<u32>,
 }
 
 /// The text beside a decision's calls.

@@ -39,7 +39,8 @@ pub struct ModelSpec {
     pub price: Option<Price>,
     /// How many replies in a row may be faulty before the run stops.
     pub max_faulty_replies: u32,
-    /// How often one call is tried before the run stops.
+    /// So many calls whose answer was lost, with no reply between them, stop the run; so do as many that were not sent, if there
+    /// never was a reply.
     pub max_attempts: u32,
 }
 

@@ -50,7 +50,9 @@ pub fn fail(
     said: &str,
     wait_ms: Option<u64>,
 ) -> Result<()> {
-    let attempt = draft.checkpoint().model.failed_in_row.saturating_add(1);
+    let model = &draft.checkpoint().model;
+    let (attempt, lost) = (model.failed_in_row.saturating_add(1), model.lost_in_row.unwrap_or(0).saturating_add(1));
+    let most = definition.model.max_attempts;
     let run = draft.checkpoint().run.as_str();
     let wait_ms = match wait_ms {
         // Those that were told the same time come one after the other, none before it.
@@ -67,7 +69,10 @@ pub fn fail(
         CallFailure::Rejected => StopReason::Model,
         // The smaller request is tried once, however often the provider was busy before.
         CallFailure::TooLong if draft.checkpoint().model.too_long_in_row >= 2 => StopReason::Context,
-        CallFailure::NotSent | CallFailure::Lost if attempt >= definition.model.max_attempts => StopReason::Model,
+        // Each of them is charged.
+        CallFailure::Lost if lost >= most => StopReason::Model,
+        // A service that has never answered is likely named wrongly; one that has is waited for, and costs nothing.
+        CallFailure::NotSent if attempt >= most && draft.checkpoint().model.answered == 0 => StopReason::Model,
         _ => return Ok(()),
     };
     if draft.checkpoint().phase != Phase::Active {
