@@ -75,6 +75,16 @@ const ALTERED: &[(&str, &[&str])] = &[
     ),
     ("UPDATE journal SET transcript = x'0041' WHERE transcript IS NOT NULL", &["its transcript is altered"]),
     ("UPDATE journal SET vals = x'' WHERE seq = 1", &["transition 1: value"]),
+    ("DELETE FROM piece WHERE n % 64 = 1", &["the values of transition", "a piece of it is missing"]),
+    ("DELETE FROM piece", &["the values of transition", "fewer bytes"]),
+    ("INSERT INTO piece SELECT max(n) + 1, bytes FROM piece", &["the values of transition", "more or fewer bytes"]),
+    ("UPDATE piece SET n = n + 32 WHERE n % 64 = 1", &["the values of transition", "a piece of it is missing"]),
+    ("UPDATE piece SET bytes = substr(bytes, 2) WHERE n % 64 = 1", &["the values of transition", "fewer bytes"]),
+    ("UPDATE piece SET bytes = CAST(substr(bytes, 1, 497) || x'5a' AS BLOB)", &["transition"]),
+    ("INSERT INTO piece SELECT n + 1000000, bytes FROM piece", &["table piece", "belong to no transition"]),
+    ("DELETE FROM piece WHERE n % 128 = 65", &["the transcript of transition", "a piece of it is missing"]),
+    ("INSERT INTO piece SELECT max(n) + 64, bytes FROM piece", &["table piece", "which has no use for them"]),
+    ("INSERT INTO piece VALUES (-1, x'00')", &["table piece", "from number -1 on: 1 belong to no transition"]),
 ];
 
 #[tokio::test]

@@ -31,6 +31,11 @@ fn paying() -> Value {
     json!([says(&[("pay", json!({"n": 1}))]), says(&[("finish", json!({"summary": "done"}))])])
 }
 
+/// Some thousand letters without order: packed, they take pieces.
+fn long_text() -> String {
+    (0_u64..100).map(|n| Digest::of(&n.to_le_bytes()).to_hex()).collect()
+}
+
 impl Kept {
     async fn of(definition: Definition, replies: Value) -> (Self, Runtime, Ledger) {
         let folder = tempfile::tempdir().expect("a folder");
@@ -85,7 +90,7 @@ impl Kept {
         SqliteStore::open_to_read(&self.path(), Arc::new(SystemClock)).expect("opened")
     }
 
-    /// A run with a row in every table: an effect, an artifact, an open and a closed request, a read message, snapshots,
+    /// A run with a row in every table: an effect, an artifact that is long enough for pieces, an open and a closed request, a read message, snapshots,
     /// transcripts.
     pub async fn with_a_run_that_has_everything() -> Self {
         let mut save = tool("save", Class::Idempotent);
@@ -97,7 +102,7 @@ impl Kept {
         definition.tools.push(state_tool("plan", StateAct::Plan));
         let replies = json!([
             says(&[("pay", json!({"n": 1}))]),
-            says(&[("save", json!({"name": "a.md", "text": "some text"}))]),
+            says(&[("save", json!({"name": "a.md", "text": long_text()}))]),
             says(&[("other", json!({"n": 2}))]),
         ]);
         let (kept, runtime, ledger) = Self::of(definition, replies).await;

@@ -6,6 +6,7 @@ use lodestep_core::rules::inbox::Verdict;
 
 use super::dedupe::{KEY, closing, needs, taking};
 use super::script::{Held, How, approve, code, key};
+use super::value::content;
 use super::{Checked, Failed, Subject, ensure, ensure_equal};
 use crate::clock::SettableClock;
 use crate::memory::MemoryStore;
@@ -20,7 +21,7 @@ async fn elsewhere(subject: &dyn Subject) -> Result<(Held, Adopt), Failed> {
     held.commit(draft, How::default()).await?;
     let draft = closing(&held, true)?;
     held.commit(draft, How::default()).await?;
-    let draft = held.artifact("report", 1, b"content")?;
+    let draft = held.artifact("report", 1, &content(5_000))?;
     held.commit(draft, How::default()).await?;
     let asked = held.ask(How::default()).await?;
     let sent = store.send(&held.key(), "yes", &approve(asked)).await?;

@@ -6,6 +6,7 @@ use lodestep_core::event::Gate;
 use lodestep_core::{Digest, Ordinal, Stored, ValueRef};
 
 use super::script::{Held, How, approve, request_name, same};
+use super::value::content;
 use super::{Checked, Subject, ensure, ensure_equal};
 use crate::garbage::{Amount, Mode};
 use crate::store::{ArtifactRow, EffectRow};
@@ -15,9 +16,10 @@ pub(super) async fn a_journal_gives_back_what_was_committed(subject: Arc<dyn Sub
     let mut held = Held::begin(&store, "one").await?;
     let mut commits = Vec::new();
     for step in 0..5 {
-        let mut commit =
-            held.sealed(held.note(format!("step {step} {}", "words ".repeat(step * 200)))?, How::default());
-        commit.transcript = (step % 2 == 0).then(|| format!("reply {step} {}", "\0raw ".repeat(400)).into_bytes());
+        // Some that pack well, and some that don't: short and long ones.
+        let text = if step < 3 { "words ".repeat(step * 200).into_bytes() } else { content(step * 1_500) };
+        let mut commit = held.sealed(held.note(text.clone())?, How::default());
+        commit.transcript = (step % 2 == 0).then(|| [format!("reply {step} ").as_bytes(), &text].concat());
         commits.push(commit.clone());
         held.send(commit).await?;
     }
@@ -42,7 +44,7 @@ pub(super) async fn transcripts_can_be_emptied_and_nothing_needs_them(subject: A
     for step in 0..4 {
         let draft = if step % 2 == 0 { held.reservation()? } else { held.answer(b"a reply")? };
         let mut commit = held.sealed(draft, How::default());
-        commit.transcript = (step % 2 == 1).then(|| b"the raw reply".to_vec());
+        commit.transcript = (step % 2 == 1).then(|| content(step * step * 1_000));
         held.send(commit).await?;
         let there = store.forget_transcripts(&held.claim.run, Mode::DryRun).await?;
         ensure_equal!((there.count, there.bytes > 0), (u64::from(step % 2 == 1), step % 2 == 1));
@@ -52,6 +54,7 @@ pub(super) async fn transcripts_can_be_emptied_and_nothing_needs_them(subject: A
     let rows = subject.reopen().journal(&held.claim.run, 1, 99).await?;
     ensure!(rows.iter().all(|row| row.transcript.is_none()), "a transcript is still there");
     ensure!(rows.iter().all(|row| row.values.is_some()), "values went with the transcripts");
+    ensure_equal!(store.audit().await?.strays, Vec::<String>::new());
     ensure_equal!(store.forget_transcripts(&other.claim.run, Mode::Apply).await?, Amount::default());
     Ok(())
 }

@@ -11,7 +11,7 @@ use crate::store::RunRef;
 const MIB: usize = 1024 * 1024;
 
 /// Bytes with NULs, that do not compress away.
-fn content(len: usize) -> Vec<u8> {
+pub(super) fn content(len: usize) -> Vec<u8> {
     let blocks = (0_u64..).flat_map(|block| *Digest::over("content", &[&block.to_le_bytes()]).as_bytes());
     blocks.map(|byte| if byte < 64 { 0 } else { byte }).take(len).collect()
 }
@@ -28,7 +28,7 @@ async fn save(held: &mut Held, name: &str, content: &[u8]) -> Result<Stored, Fai
 pub(super) async fn values_of_every_size_come_back(subject: Arc<dyn Subject>) -> Checked {
     let store = subject.store();
     let mut held = Held::begin(&store, "one").await?;
-    let sizes = [0, 1, 511, 512, INLINE_VALUE_BYTES, INLINE_VALUE_BYTES + 1, MIB];
+    let sizes = [0, 1, 511, 512, 1_200, 5_000, 31_000, 33_000, INLINE_VALUE_BYTES, INLINE_VALUE_BYTES + 1, MIB];
     let mut contents: Vec<Vec<u8>> = sizes.map(content).to_vec();
     contents.extend([vec![0; 3], b"a\0b".to_vec(), br"a\u0000b".to_vec(), vec![0xff, 0xfe], vec![0; MIB]]);
     let mut stored = Vec::new();
@@ -74,9 +74,10 @@ pub(super) async fn a_damaged_value_is_named(subject: Arc<dyn Subject>) -> Check
     let mut held = Held::begin(&store, "one").await?;
     let inline = save(&mut held, "inline", &content(100)).await?;
     let packed = save(&mut held, "packed", "words ".repeat(500).as_bytes()).await?;
+    let long = save(&mut held, "long", &content(5_000)).await?;
     let file = save(&mut held, "file", &content(INLINE_VALUE_BYTES + 1)).await?;
     let sound = save(&mut held, "sound", b"sound").await?;
-    for stored in [&inline, &packed, &file] {
+    for stored in [&inline, &packed, &long, &file] {
         subject.damage_value(&held.claim.run, &stored.digest);
         expect_damaged(&subject, &held.claim.run, stored).await?;
     }
@@ -89,7 +90,7 @@ pub(super) async fn a_damaged_value_is_named(subject: Arc<dyn Subject>) -> Check
 pub(super) async fn erased_values_are_left_out(subject: Arc<dyn Subject>) -> Checked {
     let store = subject.store();
     let mut held = Held::begin(&store, "one").await?;
-    let gone = save(&mut held, "gone", b"a secret").await?;
+    let gone = save(&mut held, "gone", &content(5_000)).await?;
     let kept = save(&mut held, "kept", b"no secret").await?;
     subject.erase_values(&held.claim.run, gone.seq);
     let blobs = store.values(&held.claim.run, &[gone, kept]).await?;

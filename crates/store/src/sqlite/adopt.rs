@@ -11,7 +11,7 @@ use super::commit::files_are_there;
 use super::dedupe;
 use super::failure::Done;
 use super::inbox::Outgoing;
-use super::pack::pack_values;
+use super::journal::Entry;
 use super::remove::next_number;
 use super::row::{find_run, from_end, signed};
 use super::snapshot::{self, Snapshot};
@@ -60,13 +60,7 @@ pub(super) fn adopt(db: &Connection, adopt: &Adopt, files: &ValueFiles, now: Tim
     insert_head(db, adopt, &run)?;
     kin::mark(db, &run, state.lineage.last().map(|root| &root.run))?;
     for row in &adopt.rows {
-        let values = row.values.as_ref().map(|values| pack_values(values));
-        db.prepare_cached("INSERT INTO journal (run, seq, envelope, vals) VALUES (?, ?, ?, ?)")?.execute(params![
-            run.number,
-            signed(row.seq),
-            row.envelope,
-            values
-        ])?;
+        Entry::from_elsewhere(row).append(db, run.number)?;
     }
     insert_tables(db, adopt, &run)?;
     snapshot::insert(db, run.number, signed(state.seq), &Snapshot::of(state))?;

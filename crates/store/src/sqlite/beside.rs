@@ -8,7 +8,7 @@ use super::failure::Done;
 use super::inbox::letters;
 use super::load::{artifacts, effects};
 use super::row::{from_end, run_columns, run_row, unsigned};
-use super::{dedupe, hold, label};
+use super::{dedupe, hold, label, piece};
 use crate::audit::{Audit, Beside};
 use crate::refusals;
 use crate::rows::Tables;
@@ -76,6 +76,7 @@ pub(super) fn audit(db: &Connection) -> Done<Audit> {
             audit.strays.push(format!("table {table}: a row belongs to run number {}, and there is none", number?));
         }
     }
+    audit.strays.extend(piece::strays(db)?);
     let mut statement = db.prepare("SELECT run, hold FROM parked WHERE hold NOT IN (SELECT n FROM hold)")?;
     for row in statement.query_map([], |row| <(i64, i64)>::try_from(row))? {
         let (run, number) = row?;

@@ -12,7 +12,7 @@ use rusqlite::{Connection, params};
 use super::SqliteStore;
 use super::dedupe;
 use super::failure::Done;
-use super::pack::{pack, pack_values};
+use super::journal::Entry;
 use super::reserve::Room;
 use super::row::{signed, unsigned};
 use super::snapshot::{self, Snapshot};
@@ -60,11 +60,8 @@ pub(super) struct Prepared {
 
 /// What a transition adds to the tables beside the head.
 pub(super) struct RowsOf {
-    seq: i64,
-    envelope: Vec<u8>,
+    entry: Entry,
     drawn: Rows,
-    values: Vec<u8>,
-    transcript: Option<Vec<u8>>,
     snapshot: Option<Snapshot>,
 }
 
@@ -72,20 +69,16 @@ impl RowsOf {
     /// Encodes; the transition's values are all short enough for its row.
     pub(super) fn encode(transition: &Transition, transcript: Option<&[u8]>, snapshot: bool) -> Self {
         Self {
-            seq: signed(transition.checkpoint.seq),
-            envelope: transition.envelope.clone(),
+            entry: Entry::of(transition, transcript),
             drawn: Rows::of(&transition.events, &transition.checkpoint),
-            values: pack_values(&transition.values),
-            transcript: transcript.map(pack),
             snapshot: snapshot.then(|| Snapshot::of(&transition.checkpoint)),
         }
     }
 
     /// Inserts everything but the head.
     pub(super) fn insert(&self, db: &Connection, run: &RunRef) -> Done<()> {
-        let seq = self.seq;
-        db.prepare_cached("INSERT INTO journal (run, seq, envelope, vals, transcript) VALUES (?, ?, ?, ?, ?)")?
-            .execute(params![run.number, seq, self.envelope, self.values, self.transcript])?;
+        let seq = self.entry.seq();
+        self.entry.append(db, run.number)?;
         for effect in &self.drawn.effects {
             db.prepare_cached("INSERT OR IGNORE INTO effect (run, same, ordinal, seq) VALUES (?, ?, ?, ?)")?
                 .execute(params![run.number, effect.same.as_bytes(), effect.ordinal.0, signed(effect.seq)])?;
@@ -241,7 +234,7 @@ impl Prepared {
         db.prepare_cached(LEAN)?.execute(params![
             self.run.number,
             self.epoch,
-            self.rows.seq,
+            self.rows.entry.seq(),
             self.digest,
             self.read,
             self.at.as_micros(),
@@ -259,7 +252,7 @@ impl Prepared {
         db.prepare_cached(FULL)?.execute(params![
             self.run.number,
             self.epoch,
-            self.rows.seq,
+            self.rows.entry.seq(),
             self.digest,
             self.read,
             self.at.as_micros(),
@@ -279,7 +272,7 @@ impl Prepared {
     fn refusal(&self, db: &Connection) -> Done<Error> {
         let holds = db
             .prepare_cached("SELECT 1 FROM head WHERE run = ? AND epoch = ? AND seq = ? - 1 AND holder IS NOT NULL")?
-            .exists(params![self.run.number, self.epoch, self.rows.seq])?;
+            .exists(params![self.run.number, self.epoch, self.rows.entry.seq()])?;
         let key = &self.run.key;
         if !holds {
             return Ok(refusals::lease_lost(key));

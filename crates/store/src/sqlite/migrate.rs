@@ -14,6 +14,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0002-dedupe.sql"),
     include_str!("migrations/0003-garbage.sql"),
     include_str!("migrations/0004-kin.sql"),
+    include_str!("migrations/0005-piece.sql"),
 ];
 
 /// Brings an empty or older database to this build's schema, and refuses any other.

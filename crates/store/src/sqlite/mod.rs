@@ -7,7 +7,7 @@
 //! - `owner`, `place`, `open`, `open_to_read`, `settings`, `migrate`: getting at a store.
 //! - `writer`, `transact`, `log`: the one writing connection, its transactions, its write-ahead log.
 //! - `readers`: reading connections.
-//! - `start`, `commit`, `snapshot`, `inbox`: what is written.
+//! - `start`, `commit`, `journal`, `snapshot`, `inbox`: what is written.
 //! - `worker`, `lease`: who may advance a run.
 //! - `load`, `list`, `label`, `value`, `beside`, `found`: what is read; `integrity`: whether it can be.
 //! - `examine`, `file_system`: what a doctor asks.
@@ -17,7 +17,7 @@
 //! - `reserve`: room that is held back for outcomes.
 //! - `watch`: hints from other processes.
 //! - `simulated`: a store whose process is simulated.
-//! - `row`, `pack`, `failure`: columns, packed columns, errors.
+//! - `row`, `pack`, `piece`, `failure`: columns, packed columns, long ones in pieces, errors.
 
 mod adopt;
 mod beside;
@@ -32,6 +32,7 @@ mod found;
 mod hold;
 mod inbox;
 mod integrity;
+mod journal;
 mod kin;
 mod label;
 mod lease;
@@ -45,6 +46,7 @@ mod open;
 mod open_to_read;
 mod owner;
 pub(crate) mod pack;
+mod piece;
 mod place;
 mod readers;
 mod remove;
@@ -513,7 +515,7 @@ impl Store for SqliteStore {
     }
 
     fn journal<'a>(&'a self, run: &'a RunRef, from: u64, limit: usize) -> StoreFuture<'a, Vec<JournalRow>> {
-        self.read(move |db| load::journal(db, run, from, limit, &self.path))
+        self.read(move |db| journal::read(db, run, from, limit, &self.path))
     }
 
     fn snapshots<'a>(&'a self, run: &'a RunRef) -> StoreFuture<'a, Vec<(u64, Vec<u8>)>> {
@@ -569,10 +571,10 @@ impl Store for SqliteStore {
     fn forget_transcripts<'a>(&'a self, run: &'a RunRef, mode: Mode) -> StoreFuture<'a, Amount> {
         Box::pin(async move {
             if mode == Mode::DryRun {
-                return self.readers.read(&self.path, |db| load::forget_transcripts(db, run, mode));
+                return self.readers.read_one_moment(&self.path, |db| journal::forget_transcripts(db, run, mode));
             }
             let run = run.clone();
-            self.writer.write(move |db| load::forget_transcripts(db, &run, mode)).await
+            self.writer.write(move |db| journal::forget_transcripts(db, &run, mode)).await
         })
     }
 

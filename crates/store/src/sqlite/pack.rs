@@ -11,6 +11,9 @@ use zstd::zstd_safe::get_frame_content_size;
 const RAW: u8 = 0;
 const ZSTD: u8 = 1;
 
+/// Of a column that is not whole in its row: `piece` joins it.
+pub(super) const IN_PIECES: u8 = 2;
+
 /// Shorter ones gain little and cost 2 to 5 µs.
 const WORTH_TRYING_BYTES: usize = 512;
 

@@ -11,6 +11,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::Done;
 use super::label;
+use super::piece::{self, Column};
 use super::row::{from_end, run_id, unsigned};
 use crate::garbage::{Kept, Mode, Removal, Removed};
 use crate::refusals;
@@ -90,7 +91,7 @@ fn weigh(db: &Connection, run: &RunRef, removed: &mut Removed) -> Done<()> {
     let (transitions, bytes) = statement.query_row([run.number], |row| Ok((unsigned(row, 0)?, unsigned(row, 1)?)))?;
     removed.runs += 1;
     removed.transitions += transitions;
-    removed.bytes += bytes;
+    removed.bytes += bytes + piece::bytes_of_run(db, run.number, &Column::ALL)?;
     Ok(())
 }
 
@@ -101,6 +102,7 @@ fn delete(db: &Connection, run: &RunRef, now: Timestamp) -> Done<()> {
         db.prepare_cached("DELETE FROM label WHERE namespace = ? AND name = ? AND value = ? AND run = ?")?
             .execute(params![run.key.namespace, name, value, run.number])?;
     }
+    piece::remove_of_run(db, run.number, &Column::ALL)?;
     for table in TABLES {
         db.prepare_cached(&format!("DELETE FROM {table} WHERE run = ?"))?.execute([run.number])?;
     }

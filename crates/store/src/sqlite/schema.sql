@@ -62,7 +62,7 @@ CREATE INDEX head_due ON head (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX head_held ON head (holder) WHERE holder IS NOT NULL;
 
 -- All runs' transitions in order of arrival, so that many runs' steps share a page.
--- vals is NULL once the values were erased, and empty when there were none.
+-- vals is NULL once the values were erased, and empty when there were none. What is long stands in pieces.
 CREATE TABLE journal (
     n INTEGER PRIMARY KEY,
     run INTEGER NOT NULL,
@@ -191,3 +191,7 @@ CREATE INDEX removed_run_by_id ON removed_run (namespace, id);
 
 -- Requests go with their run.
 CREATE INDEX request_by_run ON request (run);
+
+-- Values and transcripts that are too long for several of them to share a page, in pieces that fill it. A piece's number
+-- names its transition, its column and its place.
+CREATE TABLE piece (n INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT;

@@ -16,6 +16,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::failure::{Done, unavailable};
 use super::pack::unpack_values;
+use super::piece::{self, Column};
 use super::place::make_folder;
 use super::reserve::{Reserve, Room};
 use super::row::signed;
@@ -202,13 +203,17 @@ fn row<'a>(rows: &'a mut BTreeMap<u64, Row>, db: &Connection, run: &RunRef, seq:
         Entry::Occupied(known) => Ok(known.into_mut()),
         Entry::Vacant(vacant) => {
             let found = db
-                .prepare_cached("SELECT vals FROM journal WHERE run = ? AND seq = ?")?
-                .query_row(params![run.number, signed(seq)], |row| {
-                    let packed = row.get_ref(0)?.as_blob_or_null()?;
-                    Ok(packed.map_or(Row::Erased, |packed| Row::Values(unpack_values(packed).unwrap_or_default())))
-                })
+                .prepare_cached("SELECT n, vals FROM journal WHERE run = ? AND seq = ?")?
+                .query_row(params![run.number, signed(seq)], |row| <(i64, Option<Vec<u8>>)>::try_from(row))
                 .optional()?;
-            Ok(vacant.insert(found.unwrap_or(Row::Values(Vec::new()))))
+            Ok(vacant.insert(match found {
+                Some((_, None)) => Row::Erased,
+                Some((transition, Some(in_row))) => {
+                    let packed = piece::whole(db, transition, Column::Values, &in_row)?;
+                    Row::Values(packed.and_then(|packed| unpack_values(&packed)).unwrap_or_default())
+                }
+                None => Row::Values(Vec::new()),
+            }))
         }
     }
 }

@@ -235,7 +235,14 @@ fn the_room_of_removed_runs_is_given_back_while_nobody_works() {
         }
         let worker = run.worker.clone();
         let ended = run.end().await;
+        let Removal::Removed(removed) =
+            store.remove(std::slice::from_ref(&ended), Mode::DryRun).await.expect("weighed")
+        else {
+            panic!("it has to stay")
+        };
+        assert!(removed.bytes > 20 * 500 * 32, "{} bytes would go: the long values are not among them", removed.bytes);
         remove(&store, &ended).await;
+        assert_eq!(store.audit().await.expect("audited").strays, Vec::<String>::new());
         let free = store.sweep(Mode::Apply).await.expect("swept").free_bytes;
         assert!(free > 100_000, "{free} bytes are free");
         let before = place.size();

@@ -78,18 +78,21 @@ impl InSqlite {
         store
     }
 
-    /// Changes a byte in the middle of the packed values that hold the digest's.
+    /// Changes a byte in the middle of the packed values that hold the digest's, or of a piece of them.
     fn damage_row(&self, run: &RunRef, digest: &Digest) {
         let db = Connection::open(&self.path).expect("opened");
         let names = |envelope: &[u8]| envelope.windows(32).any(|window| window == digest.as_bytes());
-        let mut rows = db.prepare("SELECT seq, envelope, vals FROM journal WHERE run = ?").expect("prepared");
+        let mut rows = db.prepare("SELECT n, envelope, vals FROM journal WHERE run = ?").expect("prepared");
         let rows = rows.query_map([run.number], |row| <(i64, Vec<u8>, Vec<u8>)>::try_from(row)).expect("queried");
-        let (seq, _, mut packed) =
+        let (number, _, mut packed) =
             rows.map(|row| row.expect("read")).find(|(_, envelope, _)| names(envelope)).expect("a row names it");
-        let middle = packed.len() / 2;
-        packed[middle] ^= 1;
-        db.execute("UPDATE journal SET vals = ? WHERE run = ? AND seq = ?", params![packed, run.number, seq])
-            .expect("damaged");
+        let middle = "UPDATE piece SET bytes = CAST(substr(bytes, 1, 99) || x'5a' || substr(bytes, 101) AS BLOB)
+             WHERE n = (SELECT min(n) FROM piece WHERE n >= ?1 * 128 AND n < ?1 * 128 + 64)";
+        if db.execute(middle, [number]).expect("damaged") == 0 {
+            let middle = packed.len() / 2;
+            packed[middle] ^= 1;
+            db.execute("UPDATE journal SET vals = ? WHERE n = ?", params![packed, number]).expect("damaged");
+        }
     }
 }
 
@@ -126,6 +129,8 @@ impl Subject for InSqlite {
     fn erase_values(&self, run: &RunRef, seq: u64) {
         let db = Connection::open(&self.path).expect("opened");
         let seq = i64::try_from(seq).expect("small");
+        let erased = "DELETE FROM piece WHERE n / 64 = (SELECT n * 2 FROM journal WHERE run = ? AND seq = ?)";
+        db.execute(erased, params![run.number, seq]).expect("erased");
         db.execute("UPDATE journal SET vals = NULL WHERE run = ? AND seq = ?", params![run.number, seq])
             .expect("erased");
     }
