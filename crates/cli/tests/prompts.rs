@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
@@ -28,6 +29,7 @@ struct AtTerminal {
     running: Running,
     keys: File,
     shown: Arc<Mutex<String>>,
+    reader: JoinHandle<()>,
 }
 
 impl AtTerminal {
@@ -45,13 +47,13 @@ impl AtTerminal {
         let keys = File::from(keys);
         let shown = Arc::new(Mutex::new(String::new()));
         let (mut reader, text) = (keys.try_clone().expect("cloned"), shown.clone());
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(count @ 1..) = reader.read(&mut bytes) {
                 text.lock().expect("whole").push_str(&String::from_utf8_lossy(&bytes[..count]));
             }
         });
-        Self { running, keys, shown }
+        Self { running, keys, shown, reader }
     }
 
     fn shown(&self) -> String {
@@ -68,6 +70,8 @@ impl AtTerminal {
 
     fn ends(&mut self, within: Duration, code: i32) {
         eventually("it ended", within, || self.running.has_ended());
+        // Nobody has the terminal any more: what was written last is read, and then no more comes.
+        eventually("its last words", Duration::from_secs(20), || self.reader.is_finished());
         assert_eq!(self.running.ended(), Some(code), "{}", self.shown());
     }
 }
