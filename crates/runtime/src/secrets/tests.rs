@@ -1,6 +1,7 @@
 //! Spellings that were made elsewhere, and none of them left.
 
 use super::scrub::{Removed, Scrubber};
+use super::scrub_reply;
 use super::{Environment, Whence};
 
 const SECRET: &str = "s3cr3t/Tö+k n\"1?>";
@@ -111,4 +112,21 @@ fn neither_a_default_nor_the_process_stands_in_for_a_source_that_gives_no_value(
     // What the place says nothing of is the process's.
     assert_eq!(environment.get("HOME"), Ok(std::env::var("HOME").ok()));
     assert_eq!(environment.resolve("LODESTEP_NOT_SET_ANYWHERE", Some("d")), Ok("d".to_owned()));
+}
+
+#[test]
+fn g12_signed_blocks_with_a_secret_in_them_are_gone_and_others_stay_byte_for_byte() {
+    let scrubber = Scrubber::new([("TOKEN", "s3cret-v@lue")]);
+    for (json, stays) in [
+        (r#"[{"type":"thinking","thinking":"é \u00e9","signature":"c2ln"}]"#, true),
+        (r#"[{"type":"thinking","thinking":"it is s3cret-v@lue","signature":"c2ln"}]"#, false),
+        (r#"[{"type":"thinking","thinking":"it is s3cret-v\u0040lue","signature":"c2ln"}]"#, false),
+    ] {
+        let blocks = lodestep_model::Blocks { of: "anthropic m".to_owned(), json: json.to_owned() };
+        let given = lodestep_model::Reply { blocks: Some(blocks.clone()), ..Default::default() };
+        let mut reply = Ok(given);
+        let removed = scrub_reply(&scrubber, &mut reply);
+        assert_eq!(reply.expect("a reply").blocks, stays.then_some(blocks), "{json}");
+        assert_eq!(removed.note("a reply").is_none(), stays, "{json}");
+    }
 }
