@@ -6,6 +6,7 @@ use lodestep::core::checkpoint::{Action, ActionState, ClosedRequest, Closing, Ph
 use lodestep::core::definition::OnExpiry;
 use lodestep::core::event::{DeniedBy, Gate, Request, StopReason};
 use lodestep::core::quota::Quota;
+use lodestep::core::rules::ask::RATE_LIMITED;
 use lodestep::core::rules::inbox::Word;
 use lodestep::core::{Digest, Error, Ordinal, Result};
 use lodestep::inspect::Opened;
@@ -178,7 +179,7 @@ pub fn short_names(requests: &[RequestRow]) -> BTreeMap<Digest, String> {
 pub fn stopped_because(opened: &Opened) -> String {
     let Phase::Stopped { reason, text, .. } = &opened.checkpoint.phase else { return String::new() };
     let text = opened.text(text);
-    match (out_of(opened), Quota::without_room(&text)) {
+    match (without_room(opened), Quota::without_room(&text)) {
         (Some(out), _) => out.in_words(&text),
         (None, Some(quota)) if *reason == StopReason::Quota => format!("the quota {} has room again", quota.as_str()),
         (None, _) => text,
@@ -240,8 +241,22 @@ impl OutOf {
     }
 }
 
-/// The quota that has no room left in a run that stopped for it, with the words that no worker has read.
+/// The quota that has no room left in a run that stopped for it, with the words that no worker has read. A run that stopped since
+/// its model asks it to wait beyond its deadline lacks time.
 pub fn out_of(opened: &Opened) -> Option<OutOf> {
+    limited_beyond_deadline(opened).or_else(|| without_room(opened))
+}
+
+fn limited_beyond_deadline(opened: &Opened) -> Option<OutOf> {
+    let Phase::Stopped { reason: StopReason::Model, text, .. } = &opened.ahead.phase else { return None };
+    let (deadline, until) = (opened.ahead.deadline()?, opened.ahead.model.not_before);
+    let is_limited = opened.text(text).starts_with(RATE_LIMITED) && until >= deadline && until > opened.at;
+    let left = deadline.ms_since(opened.at);
+    let missing = Some(until.ms_since(deadline).saturating_add(1));
+    is_limited.then_some(OutOf { quota: Quota::Deadline, asked: None, left, missing })
+}
+
+fn without_room(opened: &Opened) -> Option<OutOf> {
     let Phase::Stopped { reason: StopReason::Quota, text, .. } = &opened.ahead.phase else { return None };
     let said = opened.text(text);
     let quota = Quota::without_room(&said)?;

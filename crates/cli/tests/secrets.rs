@@ -4,7 +4,6 @@ mod support;
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use support::*;
@@ -28,15 +27,6 @@ fn echo() -> std::net::SocketAddr {
         }
     });
     address
-}
-
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).expect("listed").flatten() {
-        match entry.path() {
-            path if path.is_dir() => files(&path, found),
-            path => found.push(path),
-        }
-    }
 }
 
 /// The tool's own ways to say its key; each part of it stands in a write of its own.
@@ -86,9 +76,8 @@ fn sec_01_no_file_and_no_command_shows_a_secret() {
         said.push(run(&[&["--json"], words].concat()).exits(0));
     }
     // What the scripted model was to say stands in the script; everything else is the program's.
-    let mut kept = Vec::new();
-    files(world.path(), &mut kept);
-    let mut all: Vec<(String, Vec<u8>)> = kept
+    let mut all: Vec<(String, Vec<u8>)> = world
+        .files()
         .into_iter()
         .filter(|path| !path.ends_with("script.json"))
         .map(|path| (path.display().to_string(), std::fs::read(&path).expect("read")))

@@ -7,6 +7,7 @@ use lodestep_core::context::{assemble, wants};
 use lodestep_core::effect::Seen;
 use lodestep_core::event::{CallFailure, Event, StopReason};
 use lodestep_core::rules::ask::fail;
+use lodestep_core::rules::inbox::{Verdict, Word};
 use lodestep_core::rules::settle::{Attempt, settle};
 use lodestep_core::{Definition, Ordinal};
 use lodestep_model::{Blocks, Message, Reply, StopReason as ModelStop, Usage};
@@ -141,6 +142,24 @@ fn lost_replies_are_counted_alone_and_a_service_that_has_answered_is_waited_for(
         failing(&mut bench, CallFailure::Lost);
     }
     assert!(stopped(&bench).is_some());
+}
+
+#[test]
+fn a_resume_does_not_shorten_a_wait_that_was_asked_for_unless_another_definition_asks() {
+    for upgraded in [false, true] {
+        let mut definition: Definition = free();
+        definition.quota.deadline_ms = Some(60_000);
+        let mut bench = Bench::new(definition.clone());
+        let call = bench.reserve().expect("a call");
+        bench.step(|draft, definition| fail(draft, definition, call, CallFailure::Busy, "429", Some(90_000)));
+        let asked = bench.checkpoint.model.not_before;
+        definition.model.name = "another".to_owned();
+        // An upgrade resumes the run, too.
+        let word = if upgraded { bench.upgrade_to(&definition) } else { Word::Resume };
+        assert_eq!(bench.say("ann", word), Verdict::Accepted);
+        let not_before = bench.checkpoint.model.not_before;
+        assert_eq!(not_before < asked, upgraded, "{not_before} after {asked}");
+    }
 }
 
 #[test]

@@ -22,6 +22,10 @@ pub enum Shape {
     OpenAi,
 }
 
+/// Both shapes, whole and streamed.
+pub const WAYS: [(Shape, bool); 4] =
+    [(Shape::Anthropic, false), (Shape::Anthropic, true), (Shape::OpenAi, false), (Shape::OpenAi, true)];
+
 impl Shape {
     /// The shape that this path belongs to.
     pub(crate) fn of(path: &str) -> Option<Self> {

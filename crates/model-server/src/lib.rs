@@ -52,7 +52,7 @@ mod tokens;
 mod wire;
 
 pub use bill::{Bill, Entry, Outcome, Tokens};
-pub use dialect::Shape;
+pub use dialect::{Shape, WAYS};
 pub use options::Options;
 pub use plan::{At, Fault};
 pub use refusal::Kind;

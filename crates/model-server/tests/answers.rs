@@ -6,13 +6,13 @@ use std::io::Read;
 use std::sync::{Arc, Mutex};
 
 use lodestep_model::{Message, ModelError, Reply, Request};
-use lodestep_model_server::{Kind, Options, Outcome, Server, Shape, count_tokens, mind};
+use lodestep_model_server::{Kind, Options, Outcome, Server, Shape, WAYS, count_tokens, mind};
 use serde_json::{Value, json};
-use support::{ARGUMENTS, End, TEXT, ask, head, question, receive, reply, said, send, server, ways};
+use support::{ARGUMENTS, End, TEXT, ask, head, question, receive, reply, said, send, server};
 
 #[test]
 fn a_reply_comes_as_it_was_given_in_each_shape_and_way() {
-    for (shape, streamed) in ways() {
+    for (shape, streamed) in WAYS {
         let server = server();
         let got = ask(&server, shape, &question(shape, streamed));
         assert_eq!((got.status, got.end), (200, End::Whole), "{shape:?} {streamed}: {}", got.text());

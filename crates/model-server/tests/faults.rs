@@ -5,9 +5,9 @@ mod support;
 use std::io::Read;
 
 use lodestep_model::{Reply, StopReason};
-use lodestep_model_server::{At, Fault, Options, Outcome, Server, Shape, mind};
+use lodestep_model_server::{At, Fault, Options, Outcome, Server, Shape, WAYS, mind};
 use serde_json::{Value, json};
-use support::{ARGUMENTS, End, Got, TEXT, ask, head, path, question, reply, said, send, server, ways};
+use support::{ARGUMENTS, End, Got, TEXT, ask, head, path, question, reply, said, send, server};
 
 /// A server's answer to a good request, under this fault.
 fn under(fault: &Fault, shape: Shape, streamed: bool) -> (Got, Server) {
@@ -66,7 +66,7 @@ fn a_status_comes_with_its_headers_and_in_the_words_of_the_shape() {
 
 #[test]
 fn what_a_proxy_says_has_no_shape() {
-    for (shape, streamed) in ways() {
+    for (shape, streamed) in WAYS {
         let (got, _) = under(&Fault::BadGateway, shape, streamed);
         assert_eq!((got.status, got.header("content-type")), (502, "text/html"));
         assert!(got.text().starts_with("<html>"));
@@ -77,7 +77,7 @@ fn what_a_proxy_says_has_no_shape() {
 
 #[test]
 fn an_answer_may_be_no_json_or_of_no_known_shape() {
-    for (shape, streamed) in ways() {
+    for (shape, streamed) in WAYS {
         let (got, _) = under(&Fault::NotJson, shape, streamed);
         assert_eq!((got.status, got.end), (200, End::Whole));
         assert!(serde_json::from_slice::<Value>(&got.body).is_err() && got.data().is_empty(), "{}", got.text());
@@ -193,7 +193,7 @@ fn a_stall_lasts_until_the_server_ends() {
 
 #[test]
 fn usage_may_be_left_out() {
-    for (shape, streamed) in ways() {
+    for (shape, streamed) in WAYS {
         let (got, server) = under(&Fault::UsageOmitted, shape, streamed);
         assert!(!got.text().contains("tokens"), "{}", got.text());
         assert!(server.bill().total().input > 0);
@@ -202,7 +202,7 @@ fn usage_may_be_left_out() {
 
 #[test]
 fn ids_of_calls_come_again_or_twice() {
-    for (shape, streamed) in ways() {
+    for (shape, streamed) in WAYS {
         let mut next = reply();
         next.calls[0].id = "call_3".into();
         next.calls[1].id = "call_4".into();
@@ -221,7 +221,7 @@ fn ids_of_calls_come_again_or_twice() {
 
 #[test]
 fn a_reply_may_be_empty_or_refused() {
-    for (shape, streamed) in ways() {
+    for (shape, streamed) in WAYS {
         let (got, _) = under(&Fault::EmptyReply, shape, streamed);
         let end = if shape == Shape::Anthropic { "end_turn" } else { "stop" };
         assert_eq!(said(shape, streamed, &got), (String::new(), Vec::new(), end.into()));
@@ -247,7 +247,7 @@ fn a_reply_may_be_empty_or_refused() {
 
 #[test]
 fn another_model_may_answer() {
-    for (shape, streamed) in ways() {
+    for (shape, streamed) in WAYS {
         let (got, _) = under(&Fault::OtherModel("cheap-1".into()), shape, streamed);
         assert!(got.text().contains("\"model\":\"cheap-1\"") && !got.text().contains("\"model\":\"m\""));
     }
@@ -255,7 +255,7 @@ fn another_model_may_answer() {
 
 #[test]
 fn the_output_limit_cuts_arguments_or_is_just_met() {
-    for (shape, streamed) in ways() {
+    for (shape, streamed) in WAYS {
         let (got, _) = under(&Fault::OutputLimit, shape, streamed);
         let (_, calls, stop) = said(shape, streamed, &got);
         assert_eq!(stop, if shape == Shape::Anthropic { "max_tokens" } else { "length" });
@@ -281,7 +281,7 @@ fn a_text_is_cut_where_there_is_no_call() {
 
 #[test]
 fn unknown_events_blocks_and_fields_stand_beside_a_good_answer() {
-    for (shape, streamed) in ways() {
+    for (shape, streamed) in WAYS {
         let (got, _) = under(&Fault::UnknownEvents, shape, streamed);
         let (text, calls, _) = said(shape, streamed, &got);
         assert_eq!((text.as_str(), calls.len()), (TEXT, 2));
@@ -291,7 +291,7 @@ fn unknown_events_blocks_and_fields_stand_beside_a_good_answer() {
 
 #[test]
 fn arguments_may_be_an_empty_string() {
-    for (shape, streamed) in ways() {
+    for (shape, streamed) in WAYS {
         let (got, _) = under(&Fault::EmptyArguments, shape, streamed);
         let none = if (shape, streamed) == (Shape::Anthropic, false) { "{}" } else { "" };
         assert!(said(shape, streamed, &got).1.iter().all(|call| call.2 == none), "{}", got.text());
@@ -314,7 +314,7 @@ fn deltas_may_come_without_their_index() {
 
 #[test]
 fn half_of_a_pair_is_spelled_in_a_text() {
-    for (shape, streamed) in ways() {
+    for (shape, streamed) in WAYS {
         let (got, _) = under(&Fault::LoneSurrogate, shape, streamed);
         assert_eq!(got.text().matches("\\ud99c").count(), 1, "{}", got.text());
     }

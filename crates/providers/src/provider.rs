@@ -98,9 +98,11 @@ impl Provider {
         match timeout(wait, sent).await {
             Err(_) => Err(clock.over("answer")),
             Ok(Ok(response)) => Ok(response),
-            Ok(Err(error)) if error.is_connect() || error.is_builder() => {
-                Err(ModelError::NotSent(format!("no connection to {}: {}", self.settings.base_url, told(error))))
-            }
+            Ok(Err(error)) if error.is_connect() || error.is_builder() => Err(ModelError::NotSent(format!(
+                "no connection to {}: {}. Is `base_url` where the service is, and does it run?",
+                self.settings.base_url,
+                told(error)
+            ))),
             Ok(Err(error)) => {
                 Err(ModelError::Lost(format!("no answer of {}: {}", self.settings.base_url, told(error))))
             }

@@ -28,6 +28,9 @@ const TOO_LONG: [&str; 9] = [
 /// What they say of an account that can't pay, in lower case. Asking again does not help.
 const UNPAID: [&str; 4] = ["insufficient_quota", "credit balance", "billing", "payment required"];
 
+/// What helps where an account can't pay.
+const PAY: &str = ". See to the account that the key belongs to, then resume";
+
 /// What is said in an answer's body, and the provider's name for the call.
 pub fn of(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> ModelError {
     let said = said(status, headers, body);
@@ -36,9 +39,14 @@ pub fn of(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> ModelError {
     match status.as_u16() {
         413 => ModelError::TooLong(said),
         400 | 422 if tells(&TOO_LONG) => ModelError::TooLong(said),
-        401 | 403 => ModelError::Rejected(format!("{said}. Is the key the right one, and may it use this model?")),
-        402 => ModelError::Rejected(said),
-        429 if tells(&UNPAID) => ModelError::Rejected(said),
+        401 | 403 => ModelError::Rejected(format!(
+            "{said}. Is the key the right one, and may it use this model? Change it where `api_key` has it from, then resume"
+        )),
+        402 => ModelError::Rejected(format!("{said}{PAY}")),
+        429 if tells(&UNPAID) => ModelError::Rejected(format!("{said}{PAY}")),
+        404 => ModelError::Rejected(format!(
+            "{said}. Is `base_url` where the service is, and does it have the model that `name` says?"
+        )),
         408 | 409 | 425 | 429 | 503 | 529 => {
             let retry_after_ms = retry_after::wait_ms(headers, SystemTime::now());
             ModelError::Busy { message: said, retry_after_ms }
@@ -147,6 +155,6 @@ mod tests {
             assert!(matches!(of_body(status, "<html>bad gateway</html>"), ModelError::Lost(_)), "{status}");
         }
         let ModelError::Rejected(said) = of_body(404, r#"{"error":"model `x` not found"}"#) else { panic!() };
-        assert_eq!(said, "HTTP 404 Not Found: model `x` not found (request req_1)");
+        assert!(said.starts_with("HTTP 404 Not Found: model `x` not found (request req_1). Is `base_url` "), "{said}");
     }
 }

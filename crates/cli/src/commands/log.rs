@@ -1,6 +1,6 @@
 //! `log`: a run's events.
 
-use lodestep::core::event::{Envelope, Event};
+use lodestep::core::event::{CallFailure, Envelope, Event};
 use lodestep::core::{Digest, Result};
 use serde_json::{Value, json};
 
@@ -33,9 +33,25 @@ pub async fn log(app: &App, run: &str, from: u64, limit: usize) -> Result<u8> {
     Ok(0)
 }
 
-/// What was said with it: why an action was denied, or the run cancelled or stopped. `None` once it was erased.
+/// What is charged for a call whose reply nobody has.
+const UNCONFIRMED: &str = "charged as reserved, unconfirmed";
+
+/// What was said with it: why an action was denied, a call of the model failed, or the run was cancelled or stopped. `None`
+/// once it was erased.
 fn said(event: &Event, values: &[Vec<u8>]) -> Option<String> {
+    match event {
+        Event::CallLost(_) => Some(format!("{UNCONFIRMED}: its worker is gone")),
+        Event::CallFailed(failed) if failed.why == CallFailure::Lost => Some(match words(event, values) {
+            Some(why) => format!("{UNCONFIRMED}: {why}"),
+            None => UNCONFIRMED.to_owned(),
+        }),
+        _ => words(event, values),
+    }
+}
+
+fn words(event: &Event, values: &[Vec<u8>]) -> Option<String> {
     let text = match event {
+        Event::CallFailed(failed) => &failed.text,
         Event::ActionDenied(denied) => &denied.text,
         Event::CancelRequested(cancel) => &cancel.reason,
         Event::RunStopped(stopped) => &stopped.text,

@@ -1,6 +1,8 @@
 //! What the black-box tests share: the program, a world of its own, agent files of the test.
 #![allow(dead_code, reason = "each test binary takes what it needs")]
 
+pub mod services;
+
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
@@ -45,6 +47,21 @@ impl World {
     /// Reads a file below it; empty when there is none.
     pub fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.path().join(name)).unwrap_or_default()
+    }
+
+    /// Every file below it.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        let mut folders = vec![self.path().to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("listed").flatten() {
+                match entry.path() {
+                    path if path.is_dir() => folders.push(path),
+                    path => found.push(path),
+                }
+            }
+        }
+        found
     }
 
     /// The program with this world's store.

@@ -58,6 +58,9 @@ pub struct ModelState {
     /// Calls whose answer was lost or broken, with no reply since; `None` when there is none.
     #[n(14)]
     pub lost_in_row: Option<u32>,
+    /// Until when the provider asked to wait, if that was the last that was heard of it. A resume does not shorten it.
+    #[n(15)]
+    pub limited_until: Option<Timestamp>,
 }
 
 /// The text beside a decision's calls.

@@ -45,6 +45,7 @@ pub(super) fn answered(checkpoint: &mut Checkpoint, event: &CallAnswered) -> Che
     model.answered = model.answered.saturating_add(1);
     model.failed_in_row = 0;
     model.lost_in_row = None;
+    model.limited_until = None;
     model.too_long_in_row = 0;
     model.faulty_in_row = if event.faulty { model.faulty_in_row.saturating_add(1) } else { 0 };
     let cut = event.about.as_ref().is_some_and(|about| about.cut);
@@ -63,6 +64,7 @@ pub(super) fn failed(checkpoint: &mut Checkpoint, seq: u64, event: &CallFailed) 
     let model = &mut checkpoint.model;
     model.failed_in_row = model.failed_in_row.saturating_add(1);
     model.not_before = event.not_before;
+    model.limited_until = (event.why == CallFailure::Busy).then_some(event.not_before);
     if event.why == CallFailure::Lost {
         model.lost_in_row = Some(model.lost_in_row.unwrap_or(0).saturating_add(1));
     }

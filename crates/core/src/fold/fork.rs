@@ -93,6 +93,8 @@ fn stripped(state: &Checkpoint) -> Checkpoint {
         failed_in_row: 0,
         faulty_in_row: 0,
         too_long_in_row: 0,
+        cut_in_row: None,
+        lost_in_row: None,
         last_manifest: None,
         ..state.model
     };

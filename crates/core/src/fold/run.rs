@@ -117,7 +117,9 @@ pub(super) fn resumed(checkpoint: &mut Checkpoint, _event: &RunResumed) -> Check
     checkpoint.model.failed_in_row = 0;
     checkpoint.model.faulty_in_row = 0;
     checkpoint.model.too_long_in_row = 0;
-    checkpoint.model.not_before = checkpoint.at;
+    checkpoint.model.cut_in_row = None;
+    checkpoint.model.lost_in_row = None;
+    checkpoint.model.not_before = checkpoint.model.limited_until.unwrap_or(checkpoint.at).max(checkpoint.at);
     checkpoint.refused_finishes = 0;
     checkpoint.repeats = Repeats::default();
     let now = checkpoint.at;

@@ -9,6 +9,9 @@ use crate::event::{CallFailed, CallFailure, CallReserved, Event, RunStopped, Sto
 use crate::quota::{Amounts, Quota};
 use crate::rules::standing::{backoff_ms, jitter_ms};
 
+/// How a run says why it stopped whose model asks it to wait beyond its deadline.
+pub const RATE_LIMITED: &str = "rate limited until ";
+
 /// Reserves quota for one call of this request, or stops the run when a quota has no room.
 ///
 /// Returns the call's number when it may be sent after the commit.
@@ -80,8 +83,13 @@ pub fn fail(
         return Ok(());
     }
     let text = draft.put(match why {
-        CallFailure::Busy => format!("rate limited until {not_before}, when the run's deadline has passed: {said}"),
-        _ => format!("the model gave no reply ({attempt} in a row): {said}"),
+        CallFailure::Busy => format!("{RATE_LIMITED}{not_before}, when the run's deadline has passed: {said}"),
+        // Asking once more would not help.
+        CallFailure::Rejected => said.to_owned(),
+        CallFailure::TooLong | CallFailure::NotSent => format!("the model gave no reply ({attempt} in a row): {said}"),
+        CallFailure::Lost => {
+            format!("the model gave no reply ({lost} in a row, its charge is unconfirmed): {said}")
+        }
     });
     draft.push(Event::RunStopped(RunStopped { reason, text }))
 }

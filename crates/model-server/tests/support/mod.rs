@@ -180,11 +180,6 @@ pub fn server() -> Server {
     Server::on_thread(Options::new(mind::from_fn(|_| Ok(reply())))).unwrap()
 }
 
-/// Both shapes, whole and streamed.
-pub fn ways() -> [(Shape, bool); 4] {
-    [(Shape::Anthropic, false), (Shape::Anthropic, true), (Shape::OpenAi, false), (Shape::OpenAi, true)]
-}
-
 /// What an answer says, put together: its text, its calls (id, name, arguments), why it stopped.
 pub fn said(shape: Shape, streamed: bool, got: &Got) -> (String, Vec<(String, String, String)>, String) {
     match (shape, streamed) {

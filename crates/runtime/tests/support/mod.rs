@@ -3,6 +3,7 @@
 
 pub mod requests;
 pub mod server;
+pub mod services;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

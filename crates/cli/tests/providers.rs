@@ -1,0 +1,246 @@
+//! What a person sees of a model that is a service: keys that are wrong, missing or changed (scenario SEC-01), models and
+//! places that there are not, limits of its rate (scenario TOL-08), replies that were lost.
+
+mod support;
+
+use lodestep_model::Reply;
+use lodestep_model_server::{At, Fault, Options, Outcome, Shape, WAYS};
+use serde_json::json;
+use support::services::*;
+use support::*;
+
+fn finish() -> Reply {
+    calls(&[("finish", json!({"summary": "done"}))])
+}
+
+/// A service that would end the run with its first reply, and an agent that asks it.
+fn finishing(world: &World, way: (Shape, bool), model: &str, tables: &str) -> (Service, String) {
+    let service = Service::new(way, by_decisions(vec![finish()]));
+    let agent = service.agent(world, model, tables).to_str().expect("a path").to_owned();
+    (service, agent)
+}
+
+/// The run stopped for its model: everywhere where one looks, this is said of why, and `resume` is what comes next.
+fn stopped_saying(world: &World, said: &Said, why: &[&str]) {
+    assert_eq!(said.code, Some(6), "{said:?}");
+    let id = world.run_id();
+    let shown = world.lodestep(&["show", &id]).exits(0).out;
+    let log = world.lodestep(&["log", &id]).exits(0).out;
+    for why in why {
+        assert!(said.out.contains(why), "{why}: {}", said.out);
+        assert!(shown.contains(why), "{why}: {shown}");
+    }
+    assert!(log.contains(why[0]), "{}: {log}", why[0]);
+    let todo = world.json(&["todo"]);
+    assert_eq!(todo[0]["kind"], "stopped", "{todo}");
+    assert!(todo[0]["what"].as_str().is_some_and(|what| what.contains(why[0])), "{}: {todo}", why[0]);
+    let command = todo[0]["command"].as_str().expect("a command");
+    assert!(command.contains("resume "), "{todo}");
+    assert!(shown.contains(command), "{shown}");
+}
+
+/// No file of the world but the key's own, and no command, holds this.
+fn is_nowhere(world: &World, said: &[&Said], canary: &str) {
+    let id = world.run_id();
+    let mut all: Vec<(String, Vec<u8>)> = Vec::new();
+    world.rest();
+    for path in world.files() {
+        if !path.ends_with("key") {
+            all.push((path.display().to_string(), std::fs::read(&path).expect("read")));
+        }
+    }
+    for words in [&["show", &id][..], &["log", &id], &["ls"], &["todo"], &["verify"], &["context", &id]] {
+        for words in [words.to_vec(), [&["--json"], words].concat()] {
+            let said = world.lodestep(&words);
+            all.push((words.join(" "), [said.out, said.err].concat().into_bytes()));
+        }
+    }
+    all.extend(said.iter().map(|said| ("what it said".to_owned(), format!("{said:?}").into_bytes())));
+    for (whence, bytes) in all {
+        let found = bytes.windows(canary.len()).any(|window| window == canary.as_bytes());
+        assert!(!found, "{canary} in {whence}: {}", String::from_utf8_lossy(&bytes));
+    }
+}
+
+#[test]
+fn sec_01_a_service_that_repeats_its_key_in_a_401_or_a_403_shows_it_to_nobody() {
+    for way in WAYS {
+        for (fault, status) in [(Fault::Unauthorized, "HTTP 401"), (Fault::Forbidden, "HTTP 403")] {
+            let world = World::new();
+            let (service, agent) = finishing(&world, way, "", "");
+            service.server.plan([fault]);
+            let refused = world.lodestep(&["run", &agent]);
+            let rejects = format!("the provider rejects the request: {status}");
+            stopped_saying(&world, &refused, &[&rejects, "[secret MODEL_KEY]", "`api_key`"]);
+            assert_eq!(service.requests(), 1, "{way:?} {status}: it is not asked again with the same key");
+            let entry = &service.server.bill().entries[0];
+            let sent = [entry.header("x-api-key"), entry.header("authorization")].concat();
+            assert!(sent.ends_with(KEY), "{way:?} {status}: the service got it as it is");
+            is_nowhere(&world, &[&refused], KEY);
+        }
+    }
+}
+
+#[test]
+fn sec_01_a_rotated_key_is_taken_at_the_resume_without_a_change_of_the_definition() {
+    const WRONG: &str = "sk-canary-Xk9Ty31Pq-wrong";
+    for way in WAYS {
+        let world = World::new();
+        let (service, agent) = finishing(&world, way, "", "");
+        world.write("key", WRONG);
+        let refused = world.lodestep(&["run", &agent]);
+        stopped_saying(&world, &refused, &["the provider rejects the request: HTTP 401", "`api_key`"]);
+        let definition = || world.json(&["show", &world.run_id()])["checkpoint"]["definition"].clone();
+        let before = definition();
+        world.write("key", KEY);
+        let resumed = world.lodestep(&["resume", &world.run_id()]).exits(0);
+        assert_eq!(world.json(&["ls"])[0]["status"], "completed", "{way:?}: {resumed:?}");
+        assert!(before.is_object() && definition() == before, "{way:?}: {before}");
+        assert_eq!(service.server.bill().answered(), 1, "{way:?}");
+        for canary in [KEY, WRONG] {
+            is_nowhere(&world, &[&refused, &resumed], canary);
+        }
+    }
+}
+
+#[test]
+fn a_key_that_is_not_set_is_named_before_anything_is_started() {
+    for way in WAYS {
+        let world = World::new();
+        let (service, agent) = finishing(&world, way, "", "");
+        world.write("lodestep.toml", "");
+        let mut command = world.command(&["run", &agent]);
+        let refused = Said::of(command.env_remove("MODEL_KEY").output().expect("ran")).exits(2);
+        assert!(refused.err.contains("agent.secret_missing") && refused.err.contains("MODEL_KEY"), "{refused:?}");
+        assert!(!world.path().join("store.db").exists(), "{way:?}: nothing was started");
+        assert_eq!(service.requests(), 0, "{way:?}");
+    }
+}
+
+#[test]
+fn a_model_that_the_service_does_not_have_is_named_with_where_to_change_it() {
+    for way in WAYS {
+        let world = World::new();
+        let options = Options { models: vec!["another".to_owned()], ..Options::new(by_decisions(vec![finish()])) };
+        let service = Service::of(way, options);
+        let agent = service.agent(&world, "", "");
+        let refused = world.lodestep(&["run", agent.to_str().expect("a path")]);
+        stopped_saying(&world, &refused, &["HTTP 404", "`name`"]);
+        assert_eq!(service.requests(), 1, "{way:?}: it is not asked again");
+    }
+}
+
+#[test]
+fn a_place_where_nobody_listens_is_tried_again_and_then_named() {
+    for way in WAYS {
+        let world = World::new();
+        let (service, agent) = finishing(&world, way, "max_attempts = 2\n", "");
+        let address = service.server.address().to_string();
+        // It goes with its port.
+        drop(service);
+        let refused = world.lodestep(&["run", &agent]);
+        let wanted = ["no reply (2 in a row): nothing was sent", address.as_str(), "Connection refused", "`base_url`"];
+        stopped_saying(&world, &refused, &wanted);
+        let state = world.json(&["show", &world.run_id()])["checkpoint"].clone();
+        assert_eq!(state["model"]["calls"], 2, "{way:?}");
+        assert_eq!(state["quota"]["used"]["model_calls"], 0, "{way:?}: what was not sent costs nothing");
+    }
+}
+
+#[test]
+fn a_base_url_that_is_none_is_named_with_its_line() {
+    let world = World::new();
+    let (_, agent) = finishing(&world, WAYS[0], "", "");
+    let text = world.read("agent.toml");
+    let url = text.lines().find(|line| line.starts_with("base_url")).expect("a line").to_owned();
+    for wrong in ["base_url = \"\"", "base_url = \"ftp://there\""] {
+        world.write("agent.toml", &text.replace(&url, wrong));
+        let refused = world.lodestep(&["run", &agent]).exits(2);
+        assert!(
+            refused.err.contains("model.base_url") && refused.err.contains("agent.toml:9:"),
+            "{wrong}: {refused:?}"
+        );
+        assert!(!world.path().join("store.db").exists());
+    }
+}
+
+#[test]
+fn a_lost_reply_is_charged_and_everywhere_said_to_be_unconfirmed() {
+    for way in WAYS {
+        for fault in [Fault::Reset(At::Arguments), Fault::InternalError] {
+            let world = World::new();
+            let (service, agent) = finishing(&world, way, "max_attempts = 1\n", "");
+            service.server.plan([fault.clone()]);
+            let lost = world.lodestep(&["run", &agent]);
+            stopped_saying(&world, &lost, &["no reply (1 in a row, its charge is unconfirmed)", "the reply was lost"]);
+            let id = world.run_id();
+            let shown = world.lodestep(&["show", &id]).exits(0).out;
+            assert!(shown.contains("unconfirmed of it: 1 model calls"), "{way:?} {fault:?}: {shown}");
+            let log = world.lodestep(&["log", &id]).exits(0).out;
+            let failed = log.lines().find(|line| line.contains("CallFailed")).unwrap_or_else(|| panic!("{log}"));
+            assert!(failed.contains("why=lost: charged as reserved, unconfirmed: the reply was lost"), "{failed}");
+            // With the next reply the run ends, and what was charged stays what it is.
+            let resumed = world.lodestep(&["resume", &id]).exits(0);
+            assert!(resumed.out.contains("completed"), "{resumed:?}");
+            assert!(world.lodestep(&["show", &id]).out.contains("unconfirmed of it: 1 model calls"), "{way:?}");
+        }
+    }
+}
+
+#[test]
+fn a_worker_that_dies_with_a_call_leaves_a_charge_that_is_said_to_be_unconfirmed() {
+    for way in WAYS {
+        let world = World::new();
+        let (service, agent) = finishing(&world, way, "", "");
+        assert_eq!(world.lodestep(&["run", &agent, "--crash-at", "model:reply"]).code, None);
+        world.lodestep(&["run", &agent]).exits(0);
+        assert_eq!(service.sound_bill().answered(), 2, "{way:?}: the reply was lost, and is asked for again");
+        let log = world.lodestep(&["log", &world.run_id()]).exits(0).out;
+        let lost = log.lines().find(|line| line.contains("CallLost")).unwrap_or_else(|| panic!("{log}"));
+        assert!(lost.contains("charged as reserved, unconfirmed: its worker is gone"), "{lost}");
+    }
+}
+
+fn limited(seconds: &str) -> Fault {
+    Fault::RateLimited(vec![("retry-after".to_owned(), seconds.to_owned())])
+}
+
+#[test]
+fn tol_08_a_kill_during_the_wait_and_a_new_worker_send_nothing_before_its_time() {
+    for way in WAYS {
+        let world = World::new();
+        let (service, agent) = finishing(&world, way, "", "");
+        service.server.plan([limited("171")]);
+        let (mut running, mut said) = world.start_heard(&["run", &agent]);
+        said.until("HTTP 429");
+        running.kill();
+        let state = world.json(&["show", &world.run_id()])["checkpoint"].clone();
+        let (at, not_before) = (state["at"].as_i64(), state["model"]["not_before"].as_i64());
+        let waits_us = not_before.expect("microseconds") - at.expect("microseconds");
+        assert!(waits_us >= 171_000_000, "{way:?}: {waits_us}");
+        world.lodestep(&["worker", "--until-idle"]).exits(0);
+        assert_eq!(world.json(&["ls"])[0]["status"], "waiting", "{way:?}");
+        assert_eq!(service.requests(), 1, "{way:?}: exactly one for the one attempt");
+        assert!(matches!(service.server.bill().entries[0].outcome, Outcome::Fault(_)));
+        let shown = world.lodestep(&["show", &world.run_id()]).exits(0).out;
+        assert!(shown.contains("HTTP 429") && shown.contains("next at 20"), "{way:?}: {shown}");
+    }
+}
+
+#[test]
+fn tol_08_a_limit_beyond_the_deadline_says_until_when_and_how_much_more_time_it_takes() {
+    for way in WAYS {
+        let world = World::new();
+        let (service, agent) = finishing(&world, way, "", "[quota]\ndeadline = \"1h\"\n");
+        service.server.plan([limited("7200")]);
+        let limited = world.lodestep(&["run", &agent]).exits(6);
+        assert!(limited.out.contains("rate limited until 20") && limited.out.contains("deadline"), "{limited:?}");
+        let todo = world.json(&["todo"]);
+        let command = todo[0]["command"].as_str().expect("a command");
+        let minutes = command.split(" deadline ").nth(1).and_then(|amount| amount.strip_suffix('m'));
+        let minutes: u64 = minutes.and_then(|minutes| minutes.parse().ok()).unwrap_or_else(|| panic!("{command}"));
+        assert!((60..=67).contains(&minutes), "{way:?}: at least the hour that is missing: {command}");
+        assert!(limited.out.contains(command), "{way:?}: {command}: {limited:?}");
+        assert_eq!(service.requests(), 1, "{way:?}");
+    }
+}
