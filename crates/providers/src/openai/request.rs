@@ -1,7 +1,7 @@
 //! A request as chat completions take it.
 //!
 //! Its rules, and how they are met: every call of a message of the model is answered by one `tool` message right behind it, in
-//! order; a message without text has calls and `null`; arguments are JSON in a string.
+//! order; a message without text has calls and says that it has none; arguments are JSON in a string.
 
 use lodestep_model::{Call, Message, Request, ToolSpec};
 use serde_json::{Value, json};
@@ -25,17 +25,26 @@ pub fn body(request: &Request, settings: &Settings) -> Value {
     if !request.system.trim().is_empty() {
         messages.push(json!({ "role": "system", "content": request.system }));
     }
-    messages.extend(request.messages.iter().flat_map(|message| told(message)));
+    let no_text = no_text(&settings.base_url);
+    messages.extend(request.messages.iter().flat_map(|message| told(message, &no_text)));
     body.insert("messages".to_owned(), messages.into());
     Value::Object(body)
 }
 
 /// OpenAI's own newer models refuse `max_tokens`, and compatible servers know nothing else.
 fn limit_field(base_url: &str) -> &'static str {
+    if is_own(base_url) { "max_completion_tokens" } else { "max_tokens" }
+}
+
+/// What stands for the text of a message that has calls alone: OpenAI's reference says `null`, which some servers for local
+/// models refuse; they take an empty text, and some of them nothing less.
+fn no_text(base_url: &str) -> Value {
+    if is_own(base_url) { Value::Null } else { "".into() }
+}
+
+fn is_own(base_url: &str) -> bool {
     let host = base_url.split('/').nth(2).unwrap_or_default();
-    let is_own =
-        ["openai.com", "openai.azure.com"].iter().any(|own| host == *own || host.ends_with(&format!(".{own}")));
-    if is_own { "max_completion_tokens" } else { "max_tokens" }
+    ["openai.com", "openai.azure.com"].iter().any(|own| host == *own || host.ends_with(&format!(".{own}")))
 }
 
 fn tool(spec: &ToolSpec) -> Value {
@@ -43,10 +52,10 @@ fn tool(spec: &ToolSpec) -> Value {
     json!({ "type": "function", "function": function })
 }
 
-fn told(message: &Message) -> Vec<Value> {
+fn told(message: &Message, no_text: &Value) -> Vec<Value> {
     match message {
         Message::User { text } => vec![json!({ "role": "user", "content": text })],
-        Message::Assistant { text, calls, .. } => vec![assistant(text, calls)],
+        Message::Assistant { text, calls, .. } => vec![assistant(text, calls, no_text)],
         Message::Results { results } => {
             let answer = |result: &lodestep_model::CallResult| json!({ "role": "tool", "tool_call_id": result.id, "content": result.text });
             results.iter().map(answer).collect()
@@ -54,8 +63,8 @@ fn told(message: &Message) -> Vec<Value> {
     }
 }
 
-fn assistant(text: &str, calls: &[Call]) -> Value {
-    let content = if text.trim().is_empty() { Value::Null } else { text.into() };
+fn assistant(text: &str, calls: &[Call], no_text: &Value) -> Value {
+    let content = if text.trim().is_empty() { no_text.clone() } else { text.into() };
     let mut message = json!({ "role": "assistant", "content": content });
     if !calls.is_empty() {
         let calls = calls.iter().map(|call| {
@@ -82,6 +91,18 @@ mod tests {
             ("https://openrouter.ai/api/v1", "max_tokens"),
         ] {
             assert_eq!(limit_field(base_url), field, "{base_url}");
+        }
+    }
+
+    #[test]
+    fn a_message_of_calls_alone_has_null_for_openai_and_an_empty_text_for_who_refuses_null() {
+        for (base_url, content) in [
+            ("https://api.openai.com/v1", Value::Null),
+            ("https://x.openai.azure.com/openai/v1", Value::Null),
+            ("http://localhost:8000/v1", "".into()),
+        ] {
+            let calls = [Call { id: "call_1".to_owned(), name: "look".to_owned(), arguments: "{}".to_owned() }];
+            assert_eq!(assistant(" ", &calls, &no_text(base_url))["content"], content, "{base_url}");
         }
     }
 }
