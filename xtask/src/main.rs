@@ -7,9 +7,11 @@
 //!
 //! `ci` is the sum of the others; `test`, `tidy` and `licences` are its parts that are more than one cargo
 //! command; `mutate` proves that tests can fail; `simulate` plays what can go wrong; `fuzz` sends
-//! what nobody meant; `bench` measures; `through_providers` asks models as services are asked. `workspace` knows where things lie.
+//! what nobody meant; `bench` measures; `through_providers` asks models as services are asked; `try_local_model` asks a real
+//! one, a very small one. `workspace` knows where things lie, `child` waits for processes and ends them.
 
 mod bench;
+mod child;
 mod ci;
 mod fuzz;
 mod licences;
@@ -18,6 +20,7 @@ mod simulate;
 mod test;
 mod through_providers;
 mod tidy;
+mod try_local_model;
 mod workspace;
 
 use std::process::ExitCode;
@@ -36,6 +39,7 @@ cargo xtask <command>
   simulate [--seeds N]    random simulations with every fault, in release; --seed S plays one again
                           --store memory|sqlite|mixed; --exhaustive kills small agents everywhere
   fuzz [TARGET...]        inputs by chance for all that is read from outside; --seconds N each, --seed S
+  try-local-model         runs with a real, very small model on this machine; --decisions N in all
   bench [ARGS]            the benchmarks, in release";
 
 fn main() -> ExitCode {
@@ -64,6 +68,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         ("simulate", args) => simulate::run(args),
         ("fuzz", args) => fuzz::run(args),
         ("bench", args) => bench::run(args),
+        ("try-local-model", args) => try_local_model::run(args),
         ("help" | "--help" | "-h", _) => {
             println!("{USAGE}");
             Ok(())

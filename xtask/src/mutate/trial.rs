@@ -2,19 +2,17 @@
 
 use std::fmt;
 use std::fs::File;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Child, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
 use super::mutation::NamedTest;
 use super::scratch::Scratch;
-use crate::workspace;
+use crate::{child, workspace};
 
 /// A broken product may wait for ever; a named test that is sound takes seconds.
 const LIMIT: Duration = Duration::from_secs(300);
-/// How often a running test is looked at.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// What a test said.
 #[derive(Debug, PartialEq)]
@@ -87,11 +85,11 @@ pub fn run(scratch: &Scratch, test: &NamedTest) -> Result<Outcome> {
     let program = test.starts_program.then_some(build_program);
     for build in std::iter::once(build_test).chain(program) {
         // Cargo's builds end by themselves, and a first one takes as long as it takes.
-        if !wait(start(scratch, &build)?, None)?.is_some_and(|status| status.success()) {
+        if !child::wait(start(scratch, &build)?, None)?.is_some_and(|status| status.success()) {
             return Ok(Outcome::DoesNotCompile);
         }
     }
-    let Some(status) = wait(start(scratch, &words().collect::<Vec<_>>())?, Some(LIMIT))? else {
+    let Some(status) = child::wait(start(scratch, &words().collect::<Vec<_>>())?, Some(LIMIT))? else {
         return Ok(Outcome::Hung);
     };
     let output = std::fs::read(scratch.log()).context("cannot read the trial's log")?;
@@ -107,28 +105,8 @@ fn start(scratch: &Scratch, arguments: &[&str]) -> Result<Child> {
         .env("CARGO_TARGET_DIR", scratch.build())
         .env("LODESTEP_BIN", scratch.program());
     cargo.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-    // A group of its own: ending cargo alone would leave the test program behind.
-    #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(&mut cargo, 0);
-    cargo.spawn().context("cannot start cargo")
-}
-
-/// The status, or nothing if the limit passed and the program had to be ended.
-fn wait(mut child: Child, limit: Option<Duration>) -> Result<Option<ExitStatus>> {
-    let began = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        if limit.is_some_and(|limit| began.elapsed() > limit) {
-            // The shell's own `kill`: small images have no other.
-            let end = format!("kill -s KILL -- -{}", child.id());
-            Command::new("sh").args(["-c", &end]).status().context("cannot start sh")?;
-            child.wait()?;
-            return Ok(None);
-        }
-        std::thread::sleep(LOOK);
-    }
+    // Ending cargo alone would leave the test program behind.
+    child::in_own_group(&mut cargo).spawn().context("cannot start cargo")
 }
 
 /// Counts the runners' "running 1 test" lines: a test program that aborts prints no result, but did run.
