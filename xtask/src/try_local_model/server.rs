@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::environment::Environment;
-use crate::child::{self, LOOK, Signal};
+use crate::child::LOOK;
 
 /// How many tokens a request and its reply may have, as the server takes it.
 pub const WINDOW: u64 = 4_096;
@@ -18,8 +18,6 @@ pub const WINDOW: u64 = 4_096;
 const CHAT_FORMAT: &str = "chatml-function-calling";
 /// Until it answers; loading the model takes a few seconds.
 const START: Duration = Duration::from_secs(120);
-/// From the request to leave until it is ended.
-const LEAVE: Duration = Duration::from_secs(5);
 
 /// A server that was started, and is ended when this is dropped.
 pub struct Server {
@@ -40,12 +38,15 @@ impl Server {
         let mut command = Command::new(&environment.python);
         command.args(["-m", "llama_cpp.server", "--host", "127.0.0.1", "--chat_format", CHAT_FORMAT]);
         command.arg("--model").arg(&environment.model);
-        let numbers = [("--port", u64::from(port)), ("--n_ctx", WINDOW), ("--n_threads", 2), ("--n_threads_batch", 2)];
+        // One thread: two of them wait for each other busily, and stand still on a machine that has other work.
+        let numbers = [("--port", u64::from(port)), ("--n_ctx", WINDOW), ("--n_threads", 1), ("--n_threads_batch", 1)];
         for (option, number) in numbers {
             command.args([option, &number.to_string()]);
         }
+        // The chances of every token of a request are of no use here, and take most of the time.
+        command.args(["--logits_all", "false"]);
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-        let child = child::in_own_group(&mut command).spawn().context("cannot start the model's server")?;
+        let child = command.spawn().context("cannot start the model's server")?;
         let mut server = Server { child, port };
         server.await_connections().with_context(|| format!("{} may say why", log_path.display()))?;
         Ok(server)
@@ -56,12 +57,22 @@ impl Server {
         format!("http://127.0.0.1:{}/v1", self.port)
     }
 
+    /// Nothing, while it is there.
+    ///
+    /// # Errors
+    ///
+    /// When it has ended by itself: whatever is asked now says nothing of a model.
+    pub fn still_there(&mut self) -> Result<()> {
+        match self.child.try_wait()? {
+            Some(status) => bail!("the model's server ended: {status}"),
+            None => Ok(()),
+        }
+    }
+
     fn await_connections(&mut self) -> Result<()> {
         let until = Instant::now() + START;
         while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
-            if let Some(status) = self.child.try_wait()? {
-                bail!("the model's server ended: {status}");
-            }
+            self.still_there()?;
             ensure!(Instant::now() < until, "the model's server does not answer after {} s", START.as_secs());
             thread::sleep(LOOK);
         }
@@ -71,13 +82,9 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let left = child::end(&self.child, Signal::Term)
-            .and_then(|()| child::wait_until(&mut self.child, Some(Instant::now() + LEAVE)));
-        if !matches!(left, Ok(Some(_))) {
-            // Nobody is told of an error here, and without a shell this still ends the server itself.
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
+        // It has nothing to put in order. One that is gone already is no error.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

@@ -17,7 +17,7 @@ pub struct Tally {
     pub replies: u64,
     /// Replies that became a decision.
     pub decisions: u64,
-    /// Replies of which nothing was done: cut, or without a call.
+    /// Replies that became no decision: cut, or without a call.
     pub replies_refused: Counts,
     /// Calls of tools that were refused, by the kind of their fault.
     pub calls_refused: Counts,
@@ -47,14 +47,17 @@ impl Tally {
         let mut tally = Tally::default();
         let mut reserved = &Value::Null;
         let mut tools = BTreeMap::new();
-        for event in events {
+        for (at, event) in events.iter().enumerate() {
             let fields = &event["fields"];
             match event["event"].as_str().context("an event without a name")? {
                 "CallReserved" => {
                     tally.calls += 1;
                     reserved = event;
                 }
-                "CallAnswered" => tally.answered(reserved, event)?,
+                "CallAnswered" => {
+                    let is_decision = events.get(at + 1).is_some_and(|next| next["event"] == "DecisionOpened");
+                    tally.answered(reserved, event, is_decision)?;
+                }
                 "CallFailed" => tally.failed(reserved, word(&fields["why"])),
                 "CallLost" => tally.failed(reserved, "lost with its worker"),
                 "DecisionOpened" => tally.decisions += 1,
@@ -74,15 +77,14 @@ impl Tally {
         Ok(tally)
     }
 
-    fn answered(&mut self, reserved: &Value, event: &Value) -> Result<()> {
+    fn answered(&mut self, reserved: &Value, event: &Value, is_decision: bool) -> Result<()> {
         let fields = &event["fields"];
         let used = &fields["used"];
         self.replies += 1;
         self.waits.push(seconds_between(reserved, event)?);
-        if fields["about"]["cut"] == true {
-            count(&mut self.replies_refused, "cut");
-        } else if fields["faulty"] == true {
-            count(&mut self.replies_refused, "nothing to do in it");
+        if !is_decision {
+            let why = if fields["about"]["cut"] == true { "cut" } else { "without a call" };
+            count(&mut self.replies_refused, why);
         }
         if fields["reported"] == true {
             self.reported_tokens += tokens(used);
@@ -198,14 +200,17 @@ mod tests {
                 "CallAnswered",
                 json!({ "used": used, "reported": false, "faulty": true, "about": { "cut": true } }),
             ),
+            reserve("00:00:06"),
+            event("00:00:07", "CallAnswered", json!({ "used": used, "reported": true, "faulty": true })),
         ];
         let tally = Tally::of(&events).unwrap();
-        assert_eq!((tally.calls, tally.replies, tally.decisions), (4, 2, 1));
+        assert_eq!((tally.calls, tally.replies, tally.decisions), (5, 3, 1));
         assert_eq!(tally.actions, Counts::from([("note done".to_owned(), 1)]));
         assert_eq!(tally.calls_failed, Counts::from([("lost".to_owned(), 1), ("too_long".to_owned(), 1)]));
-        assert_eq!(tally.replies_refused, Counts::from([("cut".to_owned(), 1)]));
+        let refused = Counts::from([("cut".to_owned(), 1), ("without a call".to_owned(), 1)]);
+        assert_eq!(tally.replies_refused, refused);
         // A lost call is charged as reserved, a request that is too long is not charged.
-        assert_eq!((tally.reported_tokens, tally.estimated_tokens), (220, 620));
-        assert_eq!((tally.ratios, tally.waits), (vec![1.5], vec![5.0, 1.0]));
+        assert_eq!((tally.reported_tokens, tally.estimated_tokens), (440, 620));
+        assert_eq!((tally.ratios, tally.waits), (vec![1.5, 1.5], vec![5.0, 1.0, 1.0]));
     }
 }
