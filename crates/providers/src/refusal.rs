@@ -62,9 +62,12 @@ pub fn of(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> ModelError {
     }
 }
 
-/// What an `error` object in the midst of a stream means: the tokens before it may have been billed.
+/// What an `error` object in the midst of a stream means: the tokens before it may have been billed. Of a request that is too
+/// long there are none; some servers say that only here.
 pub fn in_stream(error: &Value) -> ModelError {
-    ModelError::Lost(format!("an error in the stream: {}", message_of(error).unwrap_or_else(|| error.to_string())))
+    let said = format!("an error in the stream: {}", message_of(error).unwrap_or_else(|| error.to_string()));
+    let lower = error.to_string().to_lowercase();
+    if TOO_LONG.iter().any(|sign| lower.contains(sign)) { ModelError::TooLong(said) } else { ModelError::Lost(said) }
 }
 
 /// The provider's name for the call.
@@ -114,6 +117,17 @@ mod tests {
         headers.insert("request-id", "req_1".parse().unwrap());
         headers.insert("retry-after", "7".parse().unwrap());
         of(StatusCode::from_u16(status).unwrap(), &headers, body.as_bytes())
+    }
+
+    #[test]
+    fn an_error_in_a_stream_is_a_lost_reply_or_a_request_that_is_too_long() {
+        let of = |json: &str| in_stream(&serde_json::from_str(json).expect(json));
+        let overloaded = of(r#"{"type":"overloaded_error","message":"Overloaded"}"#);
+        let ModelError::Lost(said) = overloaded else { panic!("{overloaded:?}") };
+        assert_eq!(said, "an error in the stream: overloaded_error: Overloaded");
+        let long = of(r#"{"code":"context_length_exceeded","message":"too many"}"#);
+        assert!(matches!(long, ModelError::TooLong(_)), "{long:?}");
+        assert!(matches!(of("null"), ModelError::Lost(_)));
     }
 
     #[test]

@@ -33,7 +33,8 @@ pub(super) fn answer_of_a_service(input: &[u8]) -> u64 {
 fn kind(read: &Result<Reply, ModelError>) -> String {
     match read {
         Err(ModelError::Lost(why)) => why.chars().filter(|c| !c.is_ascii_digit()).take(60).collect(),
-        Err(other) => panic!("an answer of 200 is whole or lost: {other}"),
+        Err(ModelError::TooLong(_)) => "too long".to_owned(),
+        Err(other) => panic!("an answer of 200 is whole, lost, or says that it was asked for too much: {other}"),
         Ok(reply) => {
             for call in &reply.calls {
                 assert!(!call.arguments.is_empty(), "a call without arguments has an empty object");
