@@ -54,6 +54,14 @@ impl<'de> serde::Deserialize<'de> for Piece {
     }
 }
 
+/// A number of tokens, for `#[serde(deserialize_with)]`: some servers write it as `12.0`. What is no number says nothing, and is no
+/// reason to lose a reply.
+pub fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let value = <serde_json::Value as serde::Deserialize>::deserialize(deserializer)?;
+    let whole = |float: f64| (0.0..9e15).contains(&float).then_some(float as u64);
+    Ok(value.as_u64().or_else(|| value.as_f64().and_then(whole)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -110,6 +110,9 @@ impl Provider {
     }
 }
 
+/// More calls than this are not read of a reply. The runtime takes a reply with far fewer for a fault as a whole.
+pub(crate) const MOST_CALLS: usize = 1_000;
+
 /// A reply that came in one piece.
 pub(crate) fn whole(settings: &Settings, body: &[u8]) -> Result<Reply, ModelError> {
     match settings.dialect {

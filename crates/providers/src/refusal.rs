@@ -9,9 +9,6 @@ use serde_json::Value;
 
 use crate::retry_after;
 
-/// So many characters of what a provider says are told.
-const TOLD_CHARS: usize = 500;
-
 /// What providers say of a request that is too long, in lower case.
 const TOO_LONG: [&str; 9] = [
     "prompt is too long",
@@ -47,7 +44,7 @@ pub fn of(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> ModelError {
         404 => ModelError::Rejected(format!(
             "{said}. Is `base_url` where the service is, and does it have the model that `name` says?"
         )),
-        408 | 409 | 425 | 429 | 503 | 529 => {
+        409 | 425 | 429 | 503 | 529 => {
             let retry_after_ms = retry_after::wait_ms(headers, SystemTime::now());
             ModelError::Busy { message: said, retry_after_ms }
         }
@@ -57,17 +54,22 @@ pub fn of(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> ModelError {
                 "{said}: a redirect to {to}, which is not followed; set base_url to it if it is right"
             ))
         }
-        500.. => ModelError::Lost(said),
+        // It may have waited for what the model said.
+        408 | 500.. => ModelError::Lost(said),
         _ => ModelError::Rejected(said),
     }
 }
 
-/// What an `error` object in the midst of a stream means: the tokens before it may have been billed. Of a request that is too
-/// long there are none; some servers say that only here.
-pub fn in_stream(error: &Value) -> ModelError {
+/// What an `error` object in a stream means: the tokens before it may have been billed. Of a request that is too long there
+/// are none, and nothing of a reply; some servers say that only here.
+pub fn in_stream(error: &Value, has_begun: bool) -> ModelError {
     let said = format!("an error in the stream: {}", message_of(error).unwrap_or_else(|| error.to_string()));
     let lower = error.to_string().to_lowercase();
-    if TOO_LONG.iter().any(|sign| lower.contains(sign)) { ModelError::TooLong(said) } else { ModelError::Lost(said) }
+    if !has_begun && TOO_LONG.iter().any(|sign| lower.contains(sign)) {
+        ModelError::TooLong(said)
+    } else {
+        ModelError::Lost(said)
+    }
 }
 
 /// The provider's name for the call.
@@ -89,7 +91,7 @@ fn said(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> String {
     };
     let text = message.unwrap_or_else(|| String::from_utf8_lossy(body).trim().to_owned());
     if !text.is_empty() {
-        said.push_str(&format!(": {}", text.chars().take(TOLD_CHARS).collect::<String>()));
+        said.push_str(&format!(": {}", text));
     }
     if let Some(id) = request_id(headers) {
         said.push_str(&format!(" (request {id})"));
@@ -121,13 +123,15 @@ mod tests {
 
     #[test]
     fn an_error_in_a_stream_is_a_lost_reply_or_a_request_that_is_too_long() {
-        let of = |json: &str| in_stream(&serde_json::from_str(json).expect(json));
+        let of = |json: &str| in_stream(&serde_json::from_str(json).expect(json), false);
         let overloaded = of(r#"{"type":"overloaded_error","message":"Overloaded"}"#);
         let ModelError::Lost(said) = overloaded else { panic!("{overloaded:?}") };
         assert_eq!(said, "an error in the stream: overloaded_error: Overloaded");
         let long = of(r#"{"code":"context_length_exceeded","message":"too many"}"#);
         assert!(matches!(long, ModelError::TooLong(_)), "{long:?}");
         assert!(matches!(of("null"), ModelError::Lost(_)));
+        let late = in_stream(&serde_json::json!({"code": "context_length_exceeded", "message": "x"}), true);
+        assert!(matches!(late, ModelError::Lost(_)), "a reply had begun, and is billed: {late:?}");
     }
 
     #[test]
@@ -150,7 +154,7 @@ mod tests {
         for (status, body) in long {
             assert!(matches!(of_body(status, body), ModelError::TooLong(_)), "{status} {body}");
         }
-        for status in [429, 503, 529, 408] {
+        for status in [429, 503, 529, 409] {
             let busy = of_body(status, r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#);
             let ModelError::Busy { message, retry_after_ms: Some(7_000) } = busy else { panic!("{busy:?}") };
             assert!(message.contains("overloaded_error: Overloaded (request req_1)"), "{message}");
@@ -165,7 +169,7 @@ mod tests {
         ] {
             assert!(matches!(of_body(status, body), ModelError::Rejected(_)), "{status} {body}");
         }
-        for status in [500, 502, 504] {
+        for status in [500, 502, 504, 408] {
             assert!(matches!(of_body(status, "<html>bad gateway</html>"), ModelError::Lost(_)), "{status}");
         }
         let ModelError::Rejected(said) = of_body(404, r#"{"error":"model `x` not found"}"#) else { panic!() };

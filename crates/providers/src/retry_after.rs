@@ -16,7 +16,8 @@ pub fn wait_ms(headers: &HeaderMap, now: SystemTime) -> Option<u64> {
         return Some(wait);
     }
     let at = httpdate::parse_http_date(said).ok()?;
-    Some(at.duration_since(now).map_or(0, |wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)))
+    let wait = at.duration_since(now).unwrap_or_default();
+    Some(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).min(LONGEST_MS as u64))
 }
 
 /// A longer wait is taken for this one: ten years, in milliseconds.
@@ -48,6 +49,7 @@ mod tests {
             ("retry-after", "99999999999999999999", Some(320_000_000_000)),
             ("retry-after", future.as_str(), Some(171_000)),
             ("retry-after", past.as_str(), Some(0)),
+            ("retry-after", "Fri, 31 Dec 9999 23:59:59 GMT", Some(320_000_000_000)),
             ("retry-after", "-5", None),
             ("retry-after", "soon", None),
             ("retry-after", "inf", None),

@@ -352,6 +352,48 @@ async fn signed_reasoning_goes_back_byte_for_byte_and_an_altered_one_is_refused(
     }
 }
 
+/// Parts of replies that no sound service sends, as bytes.
+#[tokio::test]
+async fn a_reply_is_not_lost_for_its_count_and_a_thousand_calls_are_read_at_most() {
+    use lodestep_providers::testing::{streamed, whole};
+    for (count, usage) in [("12.0", Some(12)), ("-1", None), ("\"12\"", None), ("{}", None), ("1e300", None)] {
+        let body = format!(
+            r#"{{"choices":[{{"message":{{"content":"t"}},"finish_reason":"stop"}}],"usage":{{"prompt_tokens":{count},"completion_tokens":3}}}}"#
+        );
+        let got = whole(Dialect::OpenAi, body.as_bytes()).expect("a reply");
+        assert_eq!(got.usage.map(|usage| usage.input_tokens), usage, "{count}");
+        let body = format!(
+            r#"{{"content":[{{"type":"text","text":"t"}}],"stop_reason":"end_turn","usage":{{"input_tokens":{count},"output_tokens":3}}}}"#
+        );
+        let got = whole(Dialect::Anthropic, body.as_bytes()).expect("a reply");
+        assert_eq!(got.usage.map(|usage| usage.input_tokens), usage, "{count}");
+    }
+    let calls: Vec<String> = (0..200_000).map(|index| format!(r#"{{"index":{index}}}"#)).collect();
+    let chunk = format!(
+        "data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{}]}},\"finish_reason\":\"tool_calls\"}}]}}\n\ndata: [DONE]\n\n",
+        calls.join(",")
+    );
+    let got = streamed(Dialect::OpenAi, chunk.as_bytes(), usize::MAX).await.expect("a reply");
+    assert_eq!(got.calls.len(), 1_000, "the time that it takes grows with their number, and not with its square");
+}
+
+#[tokio::test]
+async fn an_error_about_the_context_after_a_reply_began_is_a_lost_reply() {
+    use lodestep_providers::testing::streamed;
+    let error = r#"{"type":"error","error":{"code":"context_length_exceeded","message":"context window"}}"#;
+    let begun = [
+        (Dialect::OpenAi, r#"{"choices":[{"delta":{"content":"t"}}]}"#),
+        (Dialect::Anthropic, r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#),
+    ];
+    for (dialect, begun) in begun {
+        let of = async |body: String| streamed(dialect, body.as_bytes(), usize::MAX).await;
+        let early = of(format!("data: {error}\n\n")).await;
+        assert!(matches!(early, Err(ModelError::TooLong(_))), "{dialect:?}: {early:?}");
+        let late = of(format!("data: {begun}\n\ndata: {error}\n\n")).await;
+        assert!(matches!(late, Err(ModelError::Lost(_))), "{dialect:?}: it is billed: {late:?}");
+    }
+}
+
 #[tokio::test]
 async fn instructions_and_tools_are_read_from_the_cache_the_second_time() {
     for way in WAYS {

@@ -14,7 +14,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("lodestep-offline", &["lodestep-model"]),
     // Only the tests of the others name it: it judges whoever asks a model, and shares no code with them.
     ("lodestep-model-server", &["lodestep-model"]),
-    ("lodestep-providers", &["lodestep-model", "lodestep-model-server"]),
+    ("lodestep-providers", &["lodestep-model", "lodestep-model-server", "lodestep-providers"]),
     ("lodestep-core", &["lodestep-model"]),
     ("lodestep-store", &["lodestep-model", "lodestep-core"]),
     // Itself: its own tests turn its features on.

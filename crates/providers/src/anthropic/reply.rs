@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::pieces::Piece;
+use crate::pieces::{Piece, count};
 use crate::settings::Settings;
 
 #[derive(Deserialize)]
@@ -14,7 +14,7 @@ struct Message<'a> {
     content: Vec<&'a RawValue>,
     stop_reason: Option<String>,
     model: Option<String>,
-    usage: Option<Tokens>,
+    usage: Option<Value>,
 }
 
 /// The kind of a block, and of it what is read.
@@ -32,9 +32,13 @@ pub(super) struct Block<'a> {
 /// Tokens as the API counts them: those of the cache are not in `input_tokens`.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub(super) struct Tokens {
+    #[serde(default, deserialize_with = "count")]
     pub input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
     pub output_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
     pub cache_read_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
     pub cache_creation_input_tokens: Option<u64>,
 }
 
@@ -56,6 +60,11 @@ impl Tokens {
     }
 }
 
+/// Tokens, if it is what tokens are told by.
+pub(super) fn tokens(usage: Value) -> Option<Tokens> {
+    serde_json::from_value(usage).ok()
+}
+
 /// Reads a whole reply.
 ///
 /// # Errors
@@ -69,7 +78,7 @@ pub fn whole(body: &[u8], settings: &Settings) -> Result<Reply, ModelError> {
         return Err(ModelError::Lost("the reply does not say why it stopped".to_owned()));
     };
     let mut reply = Reply { stop: stop(stop_reason), model: message.model, ..Reply::default() };
-    reply.usage = message.usage.and_then(Tokens::usage);
+    reply.usage = message.usage.and_then(tokens).and_then(Tokens::usage);
     let mut signed = Vec::new();
     for raw in message.content {
         let block: Block<'_> = serde_json::from_str(raw.get()).map_err(unreadable)?;

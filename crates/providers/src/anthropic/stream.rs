@@ -6,7 +6,7 @@ use lodestep_model::{Call, ModelError, Progress, Reply};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::reply::{Tokens, blocks, stop, with_texts};
+use super::reply::{Tokens, blocks, stop, tokens, with_texts};
 use crate::pieces::{Piece, Pieces};
 use crate::provider::{Assembly, Part};
 use crate::refusal;
@@ -21,14 +21,14 @@ struct Event {
     message: Option<Begun>,
     content_block: Option<Value>,
     delta: Option<Delta>,
-    usage: Option<Tokens>,
+    usage: Option<Value>,
     error: Option<Value>,
 }
 
 #[derive(Deserialize)]
 struct Begun {
     model: Option<String>,
-    usage: Option<Tokens>,
+    usage: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -105,7 +105,7 @@ impl Assembly for Assembled {
             "message_start" => {
                 let begun = event.message.unwrap_or(Begun { model: None, usage: None });
                 self.model = begun.model;
-                self.tokens.update(begun.usage.unwrap_or_default());
+                self.tokens.update(begun.usage.and_then(tokens).unwrap_or_default());
             }
             "content_block_start" => self.begin(index(event.index), event.content_block.unwrap_or_default(), watch),
             "content_block_delta" => {
@@ -114,11 +114,11 @@ impl Assembly for Assembled {
                 }
             }
             "message_delta" => {
-                self.tokens.update(event.usage.unwrap_or_default());
+                self.tokens.update(event.usage.and_then(tokens).unwrap_or_default());
                 self.stop_reason = event.delta.and_then(|delta| delta.stop_reason).or(self.stop_reason.take());
             }
             "message_stop" => return Ok(Part::Last),
-            "error" => return Err(refusal::in_stream(&event.error.unwrap_or_default())),
+            "error" => return Err(refusal::in_stream(&event.error.unwrap_or_default(), !self.blocks.is_empty())),
             _ => {}
         }
         Ok(Part::One)

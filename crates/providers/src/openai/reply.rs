@@ -5,7 +5,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::pieces::Piece;
+use crate::pieces::{Piece, count};
+use crate::provider::MOST_CALLS;
 use crate::refusal;
 
 #[derive(Deserialize)]
@@ -13,7 +14,7 @@ struct Completion {
     #[serde(default)]
     choices: Vec<Choice>,
     model: Option<String>,
-    usage: Option<Tokens>,
+    usage: Option<Value>,
     error: Option<Value>,
 }
 
@@ -51,14 +52,18 @@ struct Function {
 /// Tokens as the API counts them: those of its cache are among `prompt_tokens`.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub(super) struct Tokens {
+    #[serde(default, deserialize_with = "count")]
     prompt_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
     completion_tokens: Option<u64>,
     prompt_tokens_details: Option<Details>,
+    #[serde(default, deserialize_with = "count")]
     prompt_cache_hit_tokens: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 struct Details {
+    #[serde(default, deserialize_with = "count")]
     cached_tokens: Option<u64>,
 }
 
@@ -75,6 +80,11 @@ impl Tokens {
     }
 }
 
+/// Tokens, if it is what tokens are told by.
+pub(super) fn tokens(usage: Value) -> Option<Tokens> {
+    serde_json::from_value(usage).ok()
+}
+
 /// Reads a whole reply.
 ///
 /// # Errors
@@ -84,20 +94,20 @@ pub fn whole(body: &[u8]) -> Result<Reply, ModelError> {
     let completion: Completion = serde_json::from_slice(body)
         .map_err(|error| ModelError::Lost(format!("the reply is not what chat completions are: {error}")))?;
     if let Some(error) = completion.error.filter(|error| !error.is_null()) {
-        return Err(refusal::in_stream(&error));
+        return Err(refusal::in_stream(&error, !completion.choices.is_empty()));
     }
     let Some(choice) = completion.choices.into_iter().next() else {
         return Err(ModelError::Lost("the reply has no choice".to_owned()));
     };
     let text = choice.message.content.map(|raw| text(&raw)).unwrap_or_default();
     let refusal = choice.message.refusal.unwrap_or_default().shown();
-    let calls = choice.message.tool_calls.unwrap_or_default().into_iter().map(|call| Call {
+    let calls = choice.message.tool_calls.unwrap_or_default().into_iter().take(MOST_CALLS).map(|call| Call {
         id: call.id.unwrap_or_default(),
         name: call.function.name.unwrap_or_default(),
         arguments: call.function.arguments.map_or_else(|| "{}".to_owned(), |raw| arguments(&raw)),
     });
     let reply = Reply { text, calls: calls.collect(), model: completion.model, ..Reply::default() };
-    finished(reply, choice.finish_reason.as_deref(), refusal, completion.usage)
+    finished(reply, choice.finish_reason.as_deref(), refusal, completion.usage.and_then(tokens))
 }
 
 /// The reply with why it stopped and what it used.

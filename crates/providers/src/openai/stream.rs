@@ -4,9 +4,9 @@ use lodestep_model::{Call, ModelError, Progress, Reply};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::reply::{Tokens, finished};
+use super::reply::{Tokens, finished, tokens};
 use crate::pieces::{Piece, Pieces};
-use crate::provider::{Assembly, Part};
+use crate::provider::{Assembly, MOST_CALLS, Part};
 use crate::refusal;
 
 /// The mark behind the last chunk.
@@ -17,7 +17,7 @@ struct Chunk {
     #[serde(default)]
     choices: Vec<Choice>,
     model: Option<String>,
-    usage: Option<Tokens>,
+    usage: Option<Value>,
     error: Option<Value>,
 }
 
@@ -68,6 +68,8 @@ pub struct Assembled {
     model: Option<String>,
     finish_reason: Option<String>,
     tokens: Option<Tokens>,
+    /// Has anything of a reply come?
+    has_begun: bool,
 }
 
 impl Assembled {
@@ -81,6 +83,9 @@ impl Assembled {
             same_index && (id.is_empty() || id == open.id)
         };
         let known = self.calls.iter().rposition(is_same);
+        if known.is_none() && self.calls.len() >= MOST_CALLS {
+            return;
+        }
         let at = known.unwrap_or_else(|| {
             watch(Progress::Call(name.as_deref().unwrap_or_default()));
             self.calls.push(OpenCall { index: delta.index, id, name: String::new(), arguments: Pieces::default() });
@@ -105,12 +110,13 @@ impl Assembly for Assembled {
         let chunk: Chunk = serde_json::from_str(data)
             .map_err(|error| ModelError::Lost(format!("a chunk of the stream can't be read: {error}")))?;
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
-            return Err(refusal::in_stream(&error));
+            return Err(refusal::in_stream(&error, self.has_begun));
         }
         self.model = chunk.model.filter(|model| !model.is_empty()).or(self.model.take());
-        self.tokens = chunk.usage.or(self.tokens);
+        self.tokens = chunk.usage.and_then(tokens).or(self.tokens);
         let Some(choice) = chunk.choices.into_iter().next() else { return Ok(Part::One) };
         let delta = choice.delta;
+        self.has_begun = true;
         if let Some(text) = &delta.content {
             self.text.push(text);
             watch(Progress::Text(&text.shown()));

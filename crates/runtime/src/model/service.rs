@@ -96,8 +96,13 @@ fn is_near(host: &str) -> bool {
     match host.parse::<IpAddr>() {
         Ok(IpAddr::V4(v4)) => v4.is_loopback() || v4.is_private() || v4.is_link_local(),
         Ok(IpAddr::V6(v6)) => v6.is_loopback() || v6.is_unique_local() || v6.is_unicast_link_local(),
-        Err(_) => !host.contains('.') || [".localhost", ".local", ".internal"].iter().any(|end| host.ends_with(end)),
+        Err(_) => is_short_name(host) || [".localhost", ".local", ".internal"].iter().any(|end| host.ends_with(end)),
     }
+}
+
+/// A name without a dot, of a place's own network. Resolvers take a number for an address, and names of two letters are countries.
+fn is_short_name(host: &str) -> bool {
+    !host.contains('.') && host.len() > 2 && !host.starts_with(|first: char| first.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -126,6 +131,10 @@ mod tests {
             (OpenAi, "https://api.example/v1?key=x", "behind `?`"),
             (OpenAi, "http://api.example/v1", "over an open line"),
             (OpenAi, "http://8.8.8.8/v1", "over an open line"),
+            (OpenAi, "http://134744072/v1", "over an open line"),
+            (OpenAi, "http://0x08080808/v1", "over an open line"),
+            (OpenAi, "http://8.8/v1", "over an open line"),
+            (OpenAi, "http://ai/v1", "over an open line"),
         ] {
             let (said, _) = sound_url(dialect, text, true).expect_err(text);
             assert!(said.contains(what), "{text}: {said}");

@@ -68,7 +68,7 @@ impl Script {
     }
 
     /// The definition. Its instructions name the run, for a model has nothing else to tell runs apart.
-    pub(super) fn definition(&self, run: &str, limits: Limits) -> Definition {
+    pub(crate) fn definition(&self, run: &str, limits: Limits) -> Definition {
         let mut tools: Vec<ToolDefinition> =
             Class::ALL.map(|class| tool(tool_of(class), class, ToolKind::Function)).to_vec();
         let acts = [("finish", StateAct::Finish), ("note", StateAct::Note), ("ask", StateAct::Ask)];

@@ -82,5 +82,41 @@ pub(super) fn fail(draft: &mut Draft, definition: &Definition, call: u64, error:
     if matches!(draft.checkpoint().phase, Phase::Cancelling { .. }) {
         return draft.push(Event::CallLost(CallLost { call }));
     }
-    ask::fail(draft, definition, call, why, &error.to_string(), wait_ms)
+    ask::fail(draft, definition, call, why, &shortened(&error.to_string()), wait_ms)
+}
+
+/// What a provider said, its beginning and its end. Secrets have been looked for in the whole: half of one would not be found.
+fn shortened(said: &str) -> String {
+    const BEGINNING: usize = 600;
+    const END: usize = 300;
+    let characters = said.chars().count();
+    if characters <= BEGINNING + END {
+        return said.to_owned();
+    }
+    let beginning: String = said.chars().take(BEGINNING).collect();
+    let end: String = said.chars().skip(characters - END).collect();
+    format!("{beginning} […] {end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use lodestep_model::Reply;
+
+    use super::*;
+    use crate::secrets::{Scrubber, scrub_reply};
+
+    #[test]
+    fn g12_what_a_provider_said_is_cut_after_secrets_were_looked_for() {
+        const SECRET: &str = "s3cret-key-of-28-characters!";
+        let scrubber = Scrubber::new([("KEY", SECRET)]);
+        for before in 570..620 {
+            let said = format!("{}{SECRET}{}. Is the key right?", "x".repeat(before), "y".repeat(2_000));
+            let mut reply: std::result::Result<Reply, _> = Err(ModelError::Rejected(said));
+            scrub_reply(&scrubber, &mut reply);
+            let told = shortened(&reply.expect_err("it is one").to_string());
+            assert!(!told.contains("s3cret"), "{before}: {told}");
+            assert!(told.chars().count() < 1_000 && told.ends_with("Is the key right?"), "{told}");
+        }
+        assert_eq!(shortened("short"), "short");
+    }
 }

@@ -53,8 +53,9 @@ impl Cache {
     }
 
     /// Makes sure that the wanted values are here, as far as the store has them. `wanted` is in the order of the digests.
+    ///
+    /// What is wanted is never dropped here: of a draft that is not committed yet the store has nothing.
     pub async fn load(&mut self, store: &dyn Store, run: &RunRef, wanted: &[Stored]) -> Result<()> {
-        self.bound();
         let missing: Vec<Stored> =
             wanted.iter().filter(|stored| !self.blobs.contains_key(&stored.digest)).copied().collect();
         if !missing.is_empty() {
@@ -62,7 +63,7 @@ impl Cache {
                 self.insert(digest, bytes);
             }
         }
-        if self.blobs.len() > wanted.len() + UNWANTED {
+        if self.blobs.len() > wanted.len() + UNWANTED || self.bytes > CACHE_BYTES {
             self.blobs.retain(|digest, _| wanted.binary_search_by_key(digest, |stored| stored.digest).is_ok());
             self.bytes = self.blobs.values().map(Vec::len).sum();
         }
@@ -102,4 +103,31 @@ fn too_large(large: TooLarge) -> String {
          model with a larger context_window",
         large.needed, large.budget
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use lodestep_core::{RunId, RunKey};
+    use lodestep_store::MemoryStore;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_a_draft_holds_is_there_however_much_it_is() {
+        let (store, mut values) = (MemoryStore::default(), Values::new());
+        let run = RunRef { number: 1, key: std::sync::Arc::new(RunKey::new(RunId::from_uuid(1))) };
+        let large = Stored::at(values.put(vec![b'x'; CACHE_BYTES + 1]), 7);
+        let small = Stored::at(values.put("small"), 7);
+        let mut wanted = vec![large, small];
+        wanted.sort_unstable();
+        let mut cache = Cache::default();
+        cache.keep(&values);
+        cache.load(&store, &run, &wanted).await.expect("the store is not asked");
+        assert!(wanted.iter().all(|stored| cache.get(stored).is_some()), "nothing of it is stored yet");
+        cache.load(&store, &run, &[small]).await.expect("the store is not asked");
+        assert!(
+            cache.get(&large).is_none() && cache.get(&small).is_some(),
+            "what is not wanted is dropped when it is much"
+        );
+    }
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use futures_util::future::abortable;
-use lodestep_core::Checkpoint;
 use lodestep_core::checkpoint::{Action, ActionState};
-use lodestep_model::{ModelError, Request};
+use lodestep_core::{Checkpoint, Definition};
+use lodestep_model::{ModelError, Progress, Request};
 
 use super::Drive;
 use crate::fault::{self, Point};
@@ -20,11 +20,16 @@ impl Drive {
         if let Some((call, request)) = request {
             let (model, secrets, lease) = (run.model.clone(), self.renewed_secrets(run), self.lease.clone());
             let (observer, key) = (self.observer.clone(), self.claim.run.key.clone());
+            let definition = run.definition.clone();
             let (asked, handle) = abortable(async move {
                 // A worker that stood still may have been replaced, and the reply be stored already.
                 let mut reply = match lease.is_too_late() {
                     true => Err(ModelError::NotSent("the worker's lease is about to end".to_owned())),
-                    false => model.ask_watched(&request, &|piece| observer.streamed(&key, piece)).await,
+                    false => {
+                        model
+                            .ask_watched(&request, &|piece| observer.streamed(&key, of_tools(&definition, piece)))
+                            .await
+                    }
                 };
                 fault::reach("model", Point::Reply);
                 let removed = scrub_reply(&secrets.scrubber, &mut reply);
@@ -102,5 +107,30 @@ impl Drive {
             Done::Reply { .. } => self.asking = None,
         }
         Some(done)
+    }
+}
+
+/// A name that the model makes up may be anything, a secret too, and is looked at when the reply is whole.
+fn of_tools<'a>(definition: &Definition, piece: Progress<'a>) -> Progress<'a> {
+    match piece {
+        Progress::Call(name) if definition.tool(name).is_none() => Progress::Call("a tool that is not there"),
+        piece => piece,
+    }
+}
+
+#[cfg(all(test, feature = "testing"))]
+mod tests {
+    use lodestep_core::definition::Limits;
+
+    use super::*;
+    use crate::testing::Script;
+
+    #[test]
+    fn g12_only_names_of_tools_that_are_there_are_told_of_a_reply_that_is_coming() {
+        let definition = Script::of_each_class().definition("run", Limits::default());
+        let known = definition.tools[0].name.clone();
+        assert_eq!(of_tools(&definition, Progress::Call(&known)), Progress::Call(&known));
+        assert_eq!(of_tools(&definition, Progress::Call("sk-secret")), Progress::Call("a tool that is not there"));
+        assert_eq!(of_tools(&definition, Progress::Text("t")), Progress::Text("t"));
     }
 }
