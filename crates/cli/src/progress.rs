@@ -18,6 +18,9 @@ use crate::text::{columns, compact, line};
 /// What happened is not cut to fewer columns than these for the sake of where the run stands.
 const LEAST_COLUMNS: usize = 30;
 
+/// From so many milliseconds on it is said until when nothing will happen.
+const LONG_WAIT_MS: u64 = 30_000;
+
 /// Prints progress.
 pub struct Progress {
     pace: Option<Duration>,
@@ -134,7 +137,12 @@ impl Progress {
                 text(&event.text.digest).unwrap_or_default()
             )),
             Event::CallLost(_) => Some("a reply was lost; it is asked again and charged".to_owned()),
-            Event::CallFailed(event) => Some(format!("model: {}", text(&event.text.digest).unwrap_or_default())),
+            Event::CallFailed(event) => {
+                let said = text(&event.text.digest).unwrap_or_default();
+                let is_long = event.not_before.ms_since(after.at) > LONG_WAIT_MS;
+                let until = if is_long { format!("; asked again at {}", event.not_before) } else { String::new() };
+                Some(format!("model: {}{until}", line(&said, if is_long { 60 } else { 100 })))
+            }
             Event::ErrorLogged(event) if event.kind == ErrorKind::Reply => {
                 Some(format!("reply: {}", text(&event.text.digest).unwrap_or_default()))
             }

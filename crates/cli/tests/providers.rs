@@ -244,3 +244,26 @@ fn tol_08_a_limit_beyond_the_deadline_says_until_when_and_how_much_more_time_it_
         assert_eq!(service.requests(), 1, "{way:?}");
     }
 }
+
+/// A place that a variable names is judged where it is used: before a run starts, and of one that is under way as its model's fault.
+#[test]
+fn a_base_url_of_a_variable_that_is_none_starts_nothing_and_stops_what_is_under_way() {
+    let world = World::new();
+    let (service, agent) = finishing(&world, WAYS[2], "", "");
+    let text = world.read("agent.toml");
+    let url = text.lines().find(|line| line.starts_with("base_url")).expect("a line").to_owned();
+    let right = url.split('"').nth(1).expect("a url").to_owned();
+    world.write("agent.toml", &text.replace(&url, "base_url = \"${env:WHERE}\""));
+    let with = |place: &str, words: &[&str]| Said::of(world.command(words).env("WHERE", place).output().expect("ran"));
+    for (wrong, said) in [("127.0.0.1:1/v1", "http://"), ("", "http://"), ("http://8.8.8.8/v1", "open line")] {
+        let refused = with(wrong, &["run", &agent]).exits(2);
+        assert!(refused.err.contains("[model.base_url]") && refused.err.contains(said), "{wrong}: {refused:?}");
+        assert!(!world.path().join("store.db").exists(), "{wrong}: nothing was started");
+    }
+    service.server.plan([Fault::Unauthorized]);
+    with(&right, &["run", &agent]).exits(6);
+    let id = world.run_id();
+    let stopped = with("127.0.0.1:1/v1", &["resume", &id]).exits(6);
+    assert!(stopped.out.contains("127.0.0.1:1/v1") && stopped.out.contains("stopped: model"), "{stopped:?}");
+    with(&right, &["resume", &id]).exits(0);
+}

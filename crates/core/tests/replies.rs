@@ -146,9 +146,10 @@ fn lost_replies_are_counted_alone_and_a_service_that_has_answered_is_waited_for(
 
 #[test]
 fn a_resume_does_not_shorten_a_wait_that_was_asked_for_unless_another_definition_asks() {
-    for upgraded in [false, true] {
+    // One that waits is shortened as well as one that stopped for its deadline.
+    for (upgraded, deadline_ms) in [(false, 60_000), (true, 60_000), (true, 600_000)] {
         let mut definition: Definition = free();
-        definition.quota.deadline_ms = Some(60_000);
+        definition.quota.deadline_ms = Some(deadline_ms);
         let mut bench = Bench::new(definition.clone());
         let call = bench.reserve().expect("a call");
         bench.step(|draft, definition| fail(draft, definition, call, CallFailure::Busy, "429", Some(90_000)));

@@ -36,11 +36,18 @@ impl Provider {
 
     async fn call(&self, request: &Request, watch: Watch<'_>) -> Result<Reply, ModelError> {
         let headers = self.headers()?;
+        let has_key = headers.contains_key("x-api-key") || headers.contains_key("authorization");
         let clock = Clock::start(self.settings.patience);
         let response = self.send(headers, self.body(request), clock).await?;
         let (status, headers) = (response.status(), response.headers().clone());
         if !status.is_success() {
-            return Err(refusal::of(status, &headers, &body::beginning(response, clock).await));
+            let body = body::beginning(response, clock).await;
+            return Err(refusal::of(status, &headers, &body, has_key));
+        }
+        if kind_of(&headers).starts_with("text/html") {
+            let said =
+                format!("{} answers with a page of HTML: is `base_url` where the service is?", self.settings.base_url);
+            return Err(ModelError::Rejected(said));
         }
         let mut reply = if is_stream(&headers) {
             assemble(&self.settings, body::events(response, clock), watch).await?
@@ -173,8 +180,12 @@ impl Model for Provider {
 
 /// A server that was asked for a stream may give the whole, and the other way round.
 fn is_stream(headers: &HeaderMap) -> bool {
+    kind_of(headers).starts_with("text/event-stream")
+}
+
+fn kind_of(headers: &HeaderMap) -> String {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream")
+    kind.trim_start().to_ascii_lowercase()
 }
 
 fn told(error: reqwest::Error) -> String {

@@ -29,13 +29,16 @@ const UNPAID: [&str; 4] = ["insufficient_quota", "credit balance", "billing", "p
 const PAY: &str = ". See to the account that the key belongs to, then resume";
 
 /// What is said in an answer's body, and the provider's name for the call.
-pub fn of(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> ModelError {
+pub fn of(status: StatusCode, headers: &HeaderMap, body: &[u8], has_key: bool) -> ModelError {
     let said = said(status, headers, body);
     let lower = String::from_utf8_lossy(body).to_lowercase();
     let tells = |signs: &[&str]| signs.iter().any(|sign| lower.contains(sign));
     match status.as_u16() {
         413 => ModelError::TooLong(said),
         400 | 422 if tells(&TOO_LONG) => ModelError::TooLong(said),
+        401 | 403 if !has_key => {
+            ModelError::Rejected(format!("{said}. No key was sent: say `api_key` in [model], then `upgrade` the run"))
+        }
         401 | 403 => ModelError::Rejected(format!(
             "{said}. Is the key the right one, and may it use this model? Change it where `api_key` has it from, then resume"
         )),
@@ -118,7 +121,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert("request-id", "req_1".parse().unwrap());
         headers.insert("retry-after", "7".parse().unwrap());
-        of(StatusCode::from_u16(status).unwrap(), &headers, body.as_bytes())
+        of(StatusCode::from_u16(status).unwrap(), &headers, body.as_bytes(), true)
     }
 
     #[test]

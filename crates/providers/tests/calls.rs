@@ -352,6 +352,31 @@ async fn signed_reasoning_goes_back_byte_for_byte_and_an_altered_one_is_refused(
     }
 }
 
+#[tokio::test]
+async fn a_page_instead_of_a_reply_asks_where_the_service_is_and_costs_nothing() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port of loopback");
+    let mut settings = WAYS[2].settings(&server(reply()));
+    settings.base_url = format!("http://{}/v1", listener.local_addr().expect("an address"));
+    let page = async {
+        let (mut stream, _) = listener.accept().await.expect("a connection");
+        let mut read = [0; 64];
+        stream.read_exact(&mut read).await.expect("a request");
+        let page = "HTTP/1.1 200 OK\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: 6\r\n\r\n<html>";
+        stream.write_all(page.as_bytes()).await.expect("answered");
+        // The rest of the request is read, so that the answer is not lost with the connection.
+        while stream.read(&mut read).await.is_ok_and(|count| count > 0) {}
+    };
+    let provider = provider(settings);
+    let asked = request(None);
+    let asked = tokio::select! {
+        asked = provider.ask(&asked) => asked,
+        () = page => panic!("the connection ended"),
+    };
+    let Err(ModelError::Rejected(why)) = asked else { panic!("{asked:?}") };
+    assert!(why.contains("is `base_url` where the service is?"), "{why}");
+}
+
 /// Parts of replies that no sound service sends, as bytes.
 #[tokio::test]
 async fn a_reply_is_not_lost_for_its_count_and_a_thousand_calls_are_read_at_most() {

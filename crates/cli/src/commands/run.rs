@@ -69,6 +69,7 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
         return crashing::again_with(&point);
     }
     missing_secrets(&lacking)?;
+    lodestep::model::check(&file.definition, &environment)?;
     if args.dry_run {
         folders?;
         return dry_run(app, file.definition, inputs, environment, args.pace).await;

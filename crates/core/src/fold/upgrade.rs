@@ -20,7 +20,9 @@ pub(super) fn upgraded(checkpoint: &mut Checkpoint, seq: u64, event: &RunUpgrade
         return Err("only what is pending goes on by the definition before");
     }
     // It may be another service that is asked from now on.
-    checkpoint.model.limited_until = None;
+    if checkpoint.model.limited_until.take().is_some() {
+        checkpoint.model.not_before = checkpoint.at;
+    }
     if !event.kept.is_empty() {
         let earlier = checkpoint.earlier.get_or_insert_default();
         // One that outlives a second upgrade began with the first definition all the same.

@@ -61,6 +61,9 @@ fn read(word: &str, of_file: &ModelSpec) -> Result<ModelSpec, Error> {
         Some(at) => (&rest[..at], Some(&rest[at + 1..])),
         None => (rest, None),
     };
+    if let Some((_, place)) = name.rsplit_once('@').filter(|(_, place)| place.contains(['/', ':', '.'])) {
+        return Err(wrong(format!("`{place}` is no url"), "write http:// or https:// before it"));
+    }
     if name.trim().is_empty() || name.contains("${") {
         return Err(wrong("it names no model".to_owned(), FORMS));
     }
@@ -99,6 +102,8 @@ mod tests {
             ("openai", "it names no model", FORMS),
             ("openai:@http://localhost:1/v1", "it names no model", FORMS),
             ("openai:m@http://localhost:1/v1/chat/completions", "it ends with /chat/completions", "take that out"),
+            ("openai:m@127.0.0.1:8201/v1", "`127.0.0.1:8201/v1` is no url", "write http:// or https:// before it"),
+            ("openai:m@gateway.example", "`gateway.example` is no url", "write http:// or https:// before it"),
             ("offline:x", "there is no provider `offline`", "did you mean `offline`?"),
         ] {
             let error = of(word).expect_err(word);

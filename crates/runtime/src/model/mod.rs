@@ -21,8 +21,8 @@ pub use script::ScriptModel;
 ///
 /// # Errors
 ///
-/// `model.unknown` for a provider that this build does not have, `model.script` for a script that can't be read,
-/// `model.unset` and `model.base_url` for a service that can't be named here.
+/// `model.unknown` for a provider that this build does not have, `model.script` for a script that can't be read. A service that
+/// can't be named here is one that rejects every request: [`check`] says so before.
 pub fn model_of(definition: &Definition, environment: &Environment) -> Result<Arc<dyn Model>> {
     let model = named(definition, environment)?;
     #[cfg(feature = "testing")]
@@ -33,13 +33,29 @@ pub fn model_of(definition: &Definition, environment: &Environment) -> Result<Ar
     Ok(model)
 }
 
+/// Can a definition's model be asked from here, as far as that can be told without asking?
+///
+/// # Errors
+///
+/// As [`model_of`], and `model.unset` and `model.base_url` for a service that can't be named here.
+pub fn check(definition: &Definition, environment: &Environment) -> Result<()> {
+    match service::dialect(&definition.model.provider) {
+        Some(dialect) => service::provider(definition, dialect, environment).map(drop),
+        None => named(definition, environment).map(drop),
+    }
+}
+
 fn named(definition: &Definition, environment: &Environment) -> Result<Arc<dyn Model>> {
     let spec = &definition.model;
     match spec.provider.as_str() {
         "offline" => Ok(Arc::new(OfflineModel)),
         "script" => Ok(Arc::new(ScriptModel::load(Path::new(&spec.name))?)),
         other => match service::dialect(other) {
-            Some(dialect) => Ok(Arc::new(service::provider(definition, dialect, environment)?)),
+            Some(dialect) => Ok(match service::provider(definition, dialect, environment) {
+                Ok(provider) => Arc::new(provider),
+                // A run that is under way stops and says so, and goes on when it is mended.
+                Err(error) => Arc::new(service::Misplaced(error)),
+            }),
             None => Err(Error::new(
                 "model.unknown",
                 format!("this build has no provider `{other}`"),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use lodestep_core::definition::ModelSpec;
 use lodestep_core::{Definition, Error, Result};
+use lodestep_model::{Model, ModelError, ModelFuture, Request};
 use lodestep_providers::{Dialect, Patience, Provider, Settings};
 
 use crate::secrets::Environment;
@@ -44,6 +45,16 @@ pub(super) fn provider(definition: &Definition, dialect: Dialect, environment: &
     let environment = environment.clone();
     let key = move || api_key.as_deref().map(|text| environment.fill(text)).transpose();
     Ok(Provider::new(settings, Arc::new(key)))
+}
+
+/// A service whose place or name can't be told here.
+pub(super) struct Misplaced(pub Error);
+
+impl Model for Misplaced {
+    fn ask<'a>(&'a self, _: &'a Request) -> ModelFuture<'a> {
+        let said = format!("nothing was sent: {}; {}", self.0.what(), self.0.next());
+        Box::pin(std::future::ready(Err(ModelError::Rejected(said))))
+    }
 }
 
 fn patience(spec: &ModelSpec) -> Patience {
