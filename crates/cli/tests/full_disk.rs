@@ -312,11 +312,14 @@ fn sql_01_the_word_of_a_person_about_an_effect_finds_room_in_the_reserve() {
     let (mut worker, mut said) = disk.start(&["worker"]);
     eventually("the worker has it open", Duration::from_secs(20), || disk.length_of("store.db-wal") > 0);
     disk.fill(0);
-    disk.lodestep(&["tell", &run, "it is done"]).exits(7);
+    // A log that was just put back to its beginning has room of its own for some words.
+    let is_refused = |_: &i32| disk.lodestep(&["tell", &run, "it is done"]).code == Some(7);
+    (0..1_000).find(is_refused).expect("a word finds no room");
     assert_eq!(disk.length_of(RESERVE), 4 << 20, "it was spent for something else");
+    let unread = || disk.json(&["show", &run])["unread"].as_u64().expect("a number");
+    let before = unread();
     let (mut resolving, _) = disk.start(&["resolve", &run, "2", "--happened"]);
-    let unread = || disk.json(&["show", &run])["unread"] == 1;
-    eventually("the word is stored", Duration::from_secs(20), unread);
+    eventually("the word is stored", Duration::from_secs(20), || unread() > before);
     assert_eq!(disk.length_of(RESERVE), 0);
     said.until(REFUSED);
     disk.make_room(&worker);
