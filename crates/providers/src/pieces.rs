@@ -62,6 +62,16 @@ pub fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, 
     Ok(value.as_u64().or_else(|| value.as_f64().and_then(whole)))
 }
 
+/// An object that a reply is whole without, for `#[serde(deserialize_with)]`: what it can't be is taken for nothing.
+pub fn or_nothing<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: serde::de::DeserializeOwned,
+{
+    let value = <serde_json::Value as serde::Deserialize>::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).ok())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::pieces::{Piece, count};
+use crate::pieces::{Piece, count, or_nothing};
 use crate::settings::Settings;
 
 #[derive(Deserialize)]
@@ -14,7 +14,8 @@ struct Message<'a> {
     content: Vec<&'a RawValue>,
     stop_reason: Option<String>,
     model: Option<String>,
-    usage: Option<Value>,
+    #[serde(default, deserialize_with = "or_nothing")]
+    usage: Option<Tokens>,
 }
 
 /// The kind of a block, and of it what is read.
@@ -60,11 +61,6 @@ impl Tokens {
     }
 }
 
-/// Tokens, if it is what tokens are told by.
-pub(super) fn tokens(usage: Value) -> Option<Tokens> {
-    serde_json::from_value(usage).ok()
-}
-
 /// Reads a whole reply.
 ///
 /// # Errors
@@ -78,7 +74,7 @@ pub fn whole(body: &[u8], settings: &Settings) -> Result<Reply, ModelError> {
         return Err(ModelError::Lost("the reply does not say why it stopped".to_owned()));
     };
     let mut reply = Reply { stop: stop(stop_reason), model: message.model, ..Reply::default() };
-    reply.usage = message.usage.and_then(tokens).and_then(Tokens::usage);
+    reply.usage = message.usage.and_then(Tokens::usage);
     let mut signed = Vec::new();
     for raw in message.content {
         let block: Block<'_> = serde_json::from_str(raw.get()).map_err(unreadable)?;

@@ -6,8 +6,8 @@ use lodestep_model::{Call, ModelError, Progress, Reply};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::reply::{Tokens, blocks, stop, tokens, with_texts};
-use crate::pieces::{Piece, Pieces};
+use super::reply::{Tokens, blocks, stop, with_texts};
+use crate::pieces::{Piece, Pieces, or_nothing};
 use crate::provider::{Assembly, Part};
 use crate::refusal;
 use crate::settings::Settings;
@@ -21,14 +21,16 @@ struct Event {
     message: Option<Begun>,
     content_block: Option<Value>,
     delta: Option<Delta>,
-    usage: Option<Value>,
+    #[serde(default, deserialize_with = "or_nothing")]
+    usage: Option<Tokens>,
     error: Option<Value>,
 }
 
 #[derive(Deserialize)]
 struct Begun {
     model: Option<String>,
-    usage: Option<Value>,
+    #[serde(default, deserialize_with = "or_nothing")]
+    usage: Option<Tokens>,
 }
 
 #[derive(Deserialize)]
@@ -105,7 +107,7 @@ impl Assembly for Assembled {
             "message_start" => {
                 let begun = event.message.unwrap_or(Begun { model: None, usage: None });
                 self.model = begun.model;
-                self.tokens.update(begun.usage.and_then(tokens).unwrap_or_default());
+                self.tokens.update(begun.usage.unwrap_or_default());
             }
             "content_block_start" => self.begin(index(event.index), event.content_block.unwrap_or_default(), watch),
             "content_block_delta" => {
@@ -114,7 +116,7 @@ impl Assembly for Assembled {
                 }
             }
             "message_delta" => {
-                self.tokens.update(event.usage.and_then(tokens).unwrap_or_default());
+                self.tokens.update(event.usage.unwrap_or_default());
                 self.stop_reason = event.delta.and_then(|delta| delta.stop_reason).or(self.stop_reason.take());
             }
             "message_stop" => return Ok(Part::Last),

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::pieces::{Piece, count};
+use crate::pieces::{Piece, count, or_nothing};
 use crate::provider::MOST_CALLS;
 use crate::refusal;
 
@@ -14,7 +14,8 @@ struct Completion {
     #[serde(default)]
     choices: Vec<Choice>,
     model: Option<String>,
-    usage: Option<Value>,
+    #[serde(default, deserialize_with = "or_nothing")]
+    usage: Option<Tokens>,
     error: Option<Value>,
 }
 
@@ -80,11 +81,6 @@ impl Tokens {
     }
 }
 
-/// Tokens, if it is what tokens are told by.
-pub(super) fn tokens(usage: Value) -> Option<Tokens> {
-    serde_json::from_value(usage).ok()
-}
-
 /// Reads a whole reply.
 ///
 /// # Errors
@@ -107,7 +103,7 @@ pub fn whole(body: &[u8]) -> Result<Reply, ModelError> {
         arguments: call.function.arguments.map_or_else(|| "{}".to_owned(), |raw| arguments(&raw)),
     });
     let reply = Reply { text, calls: calls.collect(), model: completion.model, ..Reply::default() };
-    finished(reply, choice.finish_reason.as_deref(), refusal, completion.usage.and_then(tokens))
+    finished(reply, choice.finish_reason.as_deref(), refusal, completion.usage)
 }
 
 /// The reply with why it stopped and what it used.
@@ -148,11 +144,15 @@ fn text(raw: &RawValue) -> String {
     parts.iter().filter_map(|part| Some(part.text.as_ref()?.shown())).collect()
 }
 
-/// Arguments are JSON in a string; some servers give the JSON itself. Nothing at all means none.
+/// Arguments are JSON in a string; some servers give the JSON itself.
 fn arguments(raw: &RawValue) -> String {
-    let text = match serde_json::from_str::<Piece>(raw.get()) {
+    or_none(match serde_json::from_str::<Piece>(raw.get()) {
         Ok(piece) => piece.shown(),
         Err(_) => raw.get().to_owned(),
-    };
-    if text.trim().is_empty() { "{}".to_owned() } else { text }
+    })
+}
+
+/// A call without arguments has an empty text for them.
+pub(super) fn or_none(arguments: String) -> String {
+    if arguments.trim().is_empty() { "{}".to_owned() } else { arguments }
 }

@@ -4,8 +4,8 @@ use lodestep_model::{Call, ModelError, Progress, Reply};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::reply::{Tokens, finished, tokens};
-use crate::pieces::{Piece, Pieces};
+use super::reply::{Tokens, finished, or_none};
+use crate::pieces::{Piece, Pieces, or_nothing};
 use crate::provider::{Assembly, MOST_CALLS, Part};
 use crate::refusal;
 
@@ -17,7 +17,8 @@ struct Chunk {
     #[serde(default)]
     choices: Vec<Choice>,
     model: Option<String>,
-    usage: Option<Value>,
+    #[serde(default, deserialize_with = "or_nothing")]
+    usage: Option<Tokens>,
     error: Option<Value>,
 }
 
@@ -113,7 +114,7 @@ impl Assembly for Assembled {
             return Err(refusal::in_stream(&error, self.has_begun));
         }
         self.model = chunk.model.filter(|model| !model.is_empty()).or(self.model.take());
-        self.tokens = chunk.usage.and_then(tokens).or(self.tokens);
+        self.tokens = chunk.usage.or(self.tokens);
         let Some(choice) = chunk.choices.into_iter().next() else { return Ok(Part::One) };
         let delta = choice.delta;
         self.has_begun = true;
@@ -135,11 +136,8 @@ impl Assembly for Assembled {
     }
 
     fn reply(&mut self) -> Result<Reply, ModelError> {
-        let calls = std::mem::take(&mut self.calls).into_iter().map(|open| {
-            let text = open.arguments.text();
-            let arguments = if text.trim().is_empty() { "{}".to_owned() } else { text };
-            Call { id: open.id, name: open.name, arguments }
-        });
+        let whole = |open: OpenCall| Call { id: open.id, name: open.name, arguments: or_none(open.arguments.text()) };
+        let calls = std::mem::take(&mut self.calls).into_iter().map(whole);
         let reply =
             Reply { text: self.text.text(), calls: calls.collect(), model: self.model.take(), ..Reply::default() };
         finished(reply, self.finish_reason.as_deref(), self.refusal.text(), self.tokens)

@@ -59,10 +59,8 @@ impl Model for Misplaced {
 
 fn patience(spec: &ModelSpec) -> Patience {
     let usual = Patience::default();
-    let whole = spec.timeout_ms.map_or(usual.whole, Duration::from_millis);
-    // A longer call may also be silent for longer, unless the file says otherwise.
-    let idle = spec.idle_timeout_ms.map_or(usual.idle, Duration::from_millis);
-    Patience { whole, idle, ..usual }
+    let or = |said: Option<u64>, usual| said.map_or(usual, Duration::from_millis);
+    Patience { whole: or(spec.timeout_ms, usual.whole), idle: or(spec.idle_timeout_ms, usual.idle), ..usual }
 }
 
 /// A base url as calls go to it: without what a call adds, and without a slash at its end.
