@@ -8,6 +8,9 @@
 //! No page of the log may be written over while somebody reads a state older than it. So a program that reads one state
 //! for long makes the log as long as what is committed meanwhile. Once it is gone the next commits shorten the log; where
 //! none come, the cleaner does.
+//!
+//! On a full disk nothing is committed that could shorten it, and its pages may be the very room that is missing: then the
+//! cleaner cuts it, however short it is.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
@@ -59,6 +62,7 @@ enum Left {
 }
 
 /// The log of one store's writing connection.
+#[derive(Debug)]
 pub(super) struct Log {
     /// How long it was after the last commit of this connection; SQLite tells.
     pages: Arc<AtomicI32>,
@@ -70,6 +74,8 @@ pub(super) struct Log {
     commits: AtomicU64,
     /// Does the cleaner know that the log is long?
     told: AtomicBool,
+    /// Is the disk full, so that the log's pages are wanted for something else?
+    is_room_wanted: AtomicBool,
     is_closed: Mutex<bool>,
     woken: Condvar,
     /// Held during a checkpoint: SQLite would refuse a second one at once, and the log would outgrow its cap.
@@ -91,6 +97,7 @@ impl Log {
             cap: AtomicI32::new(most_pages),
             commits: AtomicU64::new(0),
             told: AtomicBool::new(false),
+            is_room_wanted: AtomicBool::new(false),
             is_closed: Mutex::new(false),
             woken: Condvar::new(),
             checkpointing: Mutex::new(()),
@@ -105,7 +112,19 @@ impl Log {
     /// Counts a commit, and wakes the cleaner when the log has become long.
     pub(super) fn note_commit(&self) {
         self.commits.fetch_add(1, Ordering::Relaxed);
-        if self.is_long() && !self.told.swap(true, Ordering::Relaxed) {
+        if self.is_long() {
+            self.tell();
+        }
+    }
+
+    /// The disk is full: the cleaner gives back what the log holds of it, if nobody reads an old state. Returns at once.
+    pub(super) fn give_room(&self) {
+        self.is_room_wanted.store(true, Ordering::Relaxed);
+        self.tell();
+    }
+
+    fn tell(&self) {
+        if !self.told.swap(true, Ordering::Relaxed) {
             // Between its look and its wait the cleaner holds the lock: it is told before the one or after the other.
             drop(self.lock());
             self.woken.notify_all();
@@ -171,15 +190,18 @@ impl Log {
     }
 
     /// A checkpoint that waits for nobody. Of a log within its cap the next commit writes over what is in the database,
-    /// and what a reader or a commit beside it left is for the next time that it is long; one beyond it is cut to
-    /// nothing.
+    /// and what a reader or a commit beside it left is for the next time that it is long; one beyond it, or whose room is
+    /// wanted, is cut to nothing.
     fn shorten(&self, db: &Connection) -> Left {
+        let is_room_wanted = self.is_room_wanted.swap(false, Ordering::Relaxed);
         let Some(moved) = self.checkpoint(db, CheckpointMode::PASSIVE) else { return Left::Short };
-        if moved.pages <= self.most_pages {
+        let is_beyond_cap = moved.pages > self.most_pages;
+        if !is_beyond_cap && !is_room_wanted {
             return Left::Short;
         }
         let is_cut = || self.checkpoint(db, CheckpointMode::TRUNCATE).is_some_and(|moved| moved.is_whole);
-        if moved.is_whole && is_cut() { Left::Short } else { Left::BeyondCap }
+        // Whoever wants room asks again.
+        if moved.is_whole && is_cut() || !is_beyond_cap { Left::Short } else { Left::BeyondCap }
     }
 
     fn lock(&self) -> MutexGuard<'_, bool> {
@@ -213,5 +235,46 @@ impl Drop for Cleaner {
             // It has nothing to tell.
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    /// A database with a log of 100 KB, which is short.
+    pub fn with_log(path: &Path) -> Connection {
+        let db = Connection::open(path).expect("opened");
+        db.execute_batch(
+            "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; CREATE TABLE one (bytes BLOB);
+             INSERT INTO one VALUES (randomblob(100000));",
+        )
+        .expect("written");
+        assert!(log_bytes(path) > 100_000);
+        db
+    }
+
+    /// Waits until nothing is left of the log.
+    pub fn is_cut(path: &Path) {
+        let long = Instant::now() + Duration::from_secs(30);
+        while log_bytes(path) > 0 {
+            assert!(Instant::now() < long, "the log has {} bytes for ever", log_bytes(path));
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_log_whose_room_is_wanted_is_cut_though_it_is_short_and_nothing_is_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("store.db");
+        let db = with_log(&path);
+        let log = Arc::new(Log::default());
+        let _cleaner = Cleaner::start(&path, Arc::clone(&log)).expect("started");
+        log.give_room();
+        is_cut(&path);
+        let bytes = db.query_row("SELECT length(bytes) FROM one", [], |row| row.get::<_, i64>(0));
+        assert_eq!(bytes, Ok(100_000), "nothing is lost");
     }
 }

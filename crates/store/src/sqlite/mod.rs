@@ -148,7 +148,7 @@ impl SqliteStore {
             readers: Readers::open(&path, settings::reader)?,
             witness: Some(Witness::at(place.witness())),
             values: ValueFiles::new(place.values()),
-            reserve: Reserve::of(&place),
+            reserve: Reserve::with_log(&place, Arc::clone(&log)),
             watch: Some(Watch::new(path.clone(), changes.clone(), Arc::clone(&clock), Arc::clone(&workers))),
             _cleaner: Some(Cleaner::start(&path, Arc::clone(&log))?),
             writer: Writer::start(db, side, patience, log)?,

@@ -16,6 +16,7 @@ use rustix::fs::FallocateFlags;
 use rustix::process::{Resource, getrlimit};
 
 use super::failure::unavailable;
+use super::log::Log;
 use super::place::Place;
 
 /// The pages of some hundred outcomes.
@@ -57,11 +58,23 @@ struct Held {
     database: PathBuf,
     /// The file, once it was found whole: each commit looks at its length.
     file: OnceLock<File>,
+    /// The store's log, which may hold the room that is missing.
+    log: Option<Arc<Log>>,
 }
 
 impl Reserve {
     pub(super) fn of(place: &Place) -> Self {
-        Self(Arc::new(Held { path: place.reserve(), database: place.database.clone(), file: OnceLock::new() }))
+        Self::beside(place, None)
+    }
+
+    /// The same for whoever has the log that gives its room back when there is no other for a new reserve.
+    pub(super) fn with_log(place: &Place, log: Arc<Log>) -> Self {
+        Self::beside(place, Some(log))
+    }
+
+    fn beside(place: &Place, log: Option<Arc<Log>>) -> Self {
+        let (path, database) = (place.reserve(), place.database.clone());
+        Self(Arc::new(Held { path, database, file: OnceLock::new(), log }))
     }
 
     /// How it is: one look at the file's length.
@@ -99,6 +112,9 @@ impl Reserve {
     pub(super) fn refuse_if_spent(&self) -> Result<()> {
         if self.state() != Reserved::Spent || self.make().is_ok() {
             return Ok(());
+        }
+        if let Some(log) = &self.0.log {
+            log.give_room();
         }
         Err(unavailable(
             format!("no room to write {}: what was held back for outcomes is spent", self.0.database.display()),
@@ -158,6 +174,7 @@ fn fill(file: &mut File) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sqlite::log;
 
     fn reserve() -> (tempfile::TempDir, Reserve) {
         let folder = tempfile::tempdir().expect("a folder");
@@ -195,6 +212,7 @@ mod tests {
             path: reserve.0.path.join("below/a file"),
             database: reserve.0.database.clone(),
             file: OnceLock::new(),
+            log: None,
         }));
         fs::write(&reserve.0.path, "").expect("written");
         gone.prepare();
@@ -204,6 +222,21 @@ mod tests {
         let error = reserve.refuse_if_spent().expect_err("refused");
         assert_eq!(error.code(), "store.unavailable");
         assert!(error.what().contains("no room") && error.next().contains("5 MiB"), "{error}");
+    }
+
+    #[test]
+    fn where_it_finds_no_room_the_log_gives_its_own() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = Place::prepare(&folder.path().join("store.db")).expect("prepared");
+        let _db = log::tests::with_log(&place.database);
+        let log = Arc::new(Log::default());
+        let _cleaner = log::Cleaner::start(&place.database, Arc::clone(&log)).expect("started");
+        let reserve = Reserve::with_log(&place, log);
+        // In the place of a disk without room.
+        fs::create_dir(&reserve.0.path).expect("made");
+        assert_eq!(reserve.state(), Reserved::Spent);
+        reserve.refuse_if_spent().expect_err("refused");
+        log::tests::is_cut(&place.database);
     }
 
     #[test]
