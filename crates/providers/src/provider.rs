@@ -34,6 +34,11 @@ impl Provider {
         Self { settings, key, client: OnceLock::new() }
     }
 
+    /// Where and how it is asked.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
     async fn call(&self, request: &Request, watch: Watch<'_>) -> Result<Reply, ModelError> {
         let headers = self.headers()?;
         let has_key = headers.contains_key("x-api-key") || headers.contains_key("authorization");

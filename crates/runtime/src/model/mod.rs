@@ -40,7 +40,7 @@ pub fn model_of(definition: &Definition, environment: &Environment) -> Result<Ar
 /// As [`model_of`], and `model.unset` and `model.base_url` for a service that can't be named here.
 pub fn check(definition: &Definition, environment: &Environment) -> Result<()> {
     match service::dialect(&definition.model.provider) {
-        Some(dialect) => service::provider(definition, dialect, environment).map(drop),
+        Some(dialect) => service::settings(definition, dialect, environment).map(drop),
         None => named(definition, environment).map(drop),
     }
 }
@@ -51,11 +51,7 @@ fn named(definition: &Definition, environment: &Environment) -> Result<Arc<dyn M
         "offline" => Ok(Arc::new(OfflineModel)),
         "script" => Ok(Arc::new(ScriptModel::load(Path::new(&spec.name))?)),
         other => match service::dialect(other) {
-            Some(dialect) => Ok(match service::provider(definition, dialect, environment) {
-                Ok(provider) => Arc::new(provider),
-                // A run that is under way stops and says so, and goes on when it is mended.
-                Err(error) => Arc::new(service::Misplaced(error)),
-            }),
+            Some(dialect) => Ok(Arc::new(service::Service::of(definition, dialect, environment))),
             None => Err(Error::new(
                 "model.unknown",
                 format!("this build has no provider `{other}`"),

@@ -1,12 +1,12 @@
 //! Where a provider is asked, and with what: the definition's references filled in for this place.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lodestep_core::definition::ModelSpec;
 use lodestep_core::{Definition, Error, Result};
-use lodestep_model::{Model, ModelError, ModelFuture, Request};
+use lodestep_model::{Model, ModelError, ModelFuture, Progress, Request};
 use lodestep_providers::{Dialect, Patience, Provider, Settings};
 
 use crate::secrets::Environment;
@@ -17,44 +17,80 @@ pub(crate) fn dialect(provider: &str) -> Option<Dialect> {
     [Dialect::Anthropic, Dialect::OpenAi].into_iter().find(|dialect| dialect.name() == provider)
 }
 
-/// A definition's model, asked through a service.
-///
-/// The key is looked up with each call: a changed one is used at once. Name and place are those of now.
+/// A definition's model, asked through a service. Name, place and key are those of the moment: what is changed is used with the
+/// next call, and a run that stopped because one of them was wrong goes on when it is mended.
+pub(super) struct Service {
+    definition: Definition,
+    dialect: Dialect,
+    environment: Environment,
+    /// As it was asked last: its connections are used again.
+    last: Mutex<Option<Arc<Provider>>>,
+}
+
+impl Service {
+    pub(super) fn of(definition: &Definition, dialect: Dialect, environment: &Environment) -> Self {
+        Self { definition: definition.clone(), dialect, environment: environment.clone(), last: Mutex::default() }
+    }
+
+    fn provider(&self) -> Result<Arc<Provider>> {
+        let settings = settings(&self.definition, self.dialect, &self.environment)?;
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(provider) = last.as_ref().filter(|last| *last.settings() == settings) {
+            return Ok(provider.clone());
+        }
+        let api_key = self.environment.key_of(&self.definition).map(str::to_owned);
+        let environment = self.environment.clone();
+        let key = move || api_key.as_deref().map(|text| environment.fill(text)).transpose();
+        let provider = Arc::new(Provider::new(settings, Arc::new(key)));
+        *last = Some(provider.clone());
+        Ok(provider)
+    }
+}
+
+impl Model for Service {
+    fn ask<'a>(&'a self, request: &'a Request) -> ModelFuture<'a> {
+        self.ask_watched(request, &|_| {})
+    }
+
+    fn ask_watched<'a>(
+        &'a self,
+        request: &'a Request,
+        watch: &'a (dyn Fn(Progress<'_>) + Send + Sync),
+    ) -> ModelFuture<'a> {
+        Box::pin(async move {
+            match self.provider() {
+                Ok(provider) => provider.ask_watched(request, watch).await,
+                Err(error) => {
+                    Err(ModelError::Rejected(format!("nothing was sent: {}; {}", error.what(), error.next())))
+                }
+            }
+        })
+    }
+}
+
+/// Where and how a definition's model is asked now.
 ///
 /// # Errors
 ///
 /// `model.unset` when a variable that name or place refer to is not set, `model.base_url` when the place is none.
-pub(super) fn provider(definition: &Definition, dialect: Dialect, environment: &Environment) -> Result<Provider> {
+pub(super) fn settings(definition: &Definition, dialect: Dialect, environment: &Environment) -> Result<Settings> {
     let spec = &definition.model;
     let unset = |why: String| Error::new("model.unset", why, "set it where the worker runs, then resume");
     let base_url = match environment.base_url_of(definition) {
         Some(text) => environment.fill(text).map_err(unset)?,
         None => dialect.base_url().to_owned(),
     };
-    let api_key = environment.key_of(definition).map(str::to_owned);
-    let base_url = sound_url(dialect, &base_url, api_key.is_some())
+    let has_key = environment.key_of(definition).is_some();
+    let base_url = sound_url(dialect, &base_url, has_key)
         .map_err(|(what, mend)| Error::new("model.base_url", format!("{base_url}: {what}"), mend))?;
-    let settings = Settings {
+    Ok(Settings {
         dialect,
         base_url,
         model: environment.fill(&spec.name).map_err(unset)?,
         params: spec.params.clone(),
         stream: !spec.whole,
         patience: patience(spec),
-    };
-    let environment = environment.clone();
-    let key = move || api_key.as_deref().map(|text| environment.fill(text)).transpose();
-    Ok(Provider::new(settings, Arc::new(key)))
-}
-
-/// A service whose place or name can't be told here.
-pub(super) struct Misplaced(pub Error);
-
-impl Model for Misplaced {
-    fn ask<'a>(&'a self, _: &'a Request) -> ModelFuture<'a> {
-        let said = format!("nothing was sent: {}; {}", self.0.what(), self.0.next());
-        Box::pin(std::future::ready(Err(ModelError::Rejected(said))))
-    }
+    })
 }
 
 fn patience(spec: &ModelSpec) -> Patience {
@@ -149,5 +185,24 @@ mod tests {
             assert!(said.contains(what), "{text}: {said}");
         }
         assert!(sound_url(OpenAi, "http://api.example/v1", false).is_ok(), "nothing secret is sent");
+    }
+
+    #[cfg(feature = "testing")]
+    #[test]
+    fn a_place_that_is_mended_is_asked_with_the_next_call_and_one_that_stays_keeps_its_connections() {
+        let said = Arc::new(Mutex::new("nowhere".to_owned()));
+        let read = said.clone();
+        let environment = Environment::new(move |name| (name == "WHERE").then(|| read.lock().expect("whole").clone()));
+        let mut definition = crate::testing::Script::of_each_class().definition("run", Default::default());
+        let (base_url, name) = (Some("${env:WHERE}".to_owned()), "m".to_owned());
+        definition.model = ModelSpec { provider: "openai".to_owned(), name, base_url, ..ModelSpec::default() };
+        let service = Service::of(&definition, Dialect::OpenAi, &environment);
+        let say = |place: &str| place.clone_into(&mut said.lock().expect("whole"));
+        assert_eq!(service.provider().err().map(|error| error.code()), Some("model.base_url"));
+        say("http://127.0.0.1:9/v1");
+        let first = service.provider().expect("a place");
+        assert!(Arc::ptr_eq(&first, &service.provider().expect("the same")));
+        say("http://127.0.0.1:10/v1");
+        assert_eq!(service.provider().expect("another").settings().base_url, "http://127.0.0.1:10/v1");
     }
 }
