@@ -228,6 +228,31 @@ fn tol_08_a_kill_during_the_wait_and_a_new_worker_send_nothing_before_its_time()
 }
 
 #[test]
+fn tol_08_another_program_on_the_same_store_and_key_sends_nothing_either() {
+    for way in WAYS {
+        let world = World::new();
+        let (service, agent) = finishing(&world, way, "", "");
+        service.server.plan([limited("171")]);
+        let (mut running, mut said) = world.start_heard(&["run", &agent]);
+        said.until("HTTP 429");
+        let (mut other, mut heard) = world.start_heard(&["run", &agent, "--new"]);
+        heard.until("it told another run; nothing was sent; asked again at 20");
+        assert_eq!(service.requests(), 1, "{way:?}");
+        assert_eq!(world.json(&["ls"]).as_array().map(Vec::len), Some(2), "{way:?}: both wait");
+        running.kill();
+        other.kill();
+        world.rest();
+        for path in world.files() {
+            if !path.ends_with("key") {
+                let bytes = std::fs::read(&path).expect("read");
+                let found = bytes.windows(KEY.len()).any(|window| window == KEY.as_bytes());
+                assert!(!found, "{way:?}: the key is in {}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
 fn tol_08_a_limit_beyond_the_deadline_says_until_when_and_how_much_more_time_it_takes() {
     for way in WAYS {
         let world = World::new();

@@ -36,6 +36,12 @@ pub trait Model: Send + Sync {
         let _ = watch;
         self.ask(request)
     }
+
+    /// What a limit of the rate of calls is counted by: whoever has the same text shares the service's limits. It is stored,
+    /// and names no secret. `None` where there is nothing to share.
+    fn shares_limits_as(&self) -> Option<String> {
+        None
+    }
 }
 
 /// A piece of a reply that is still coming. It is for people to see: a reply counts only when it is whole.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use lodestep::core::checkpoint::Phase;
+use lodestep::core::definition::ModelSpec;
 use lodestep::core::event::StopReason;
 use lodestep::core::quota::Quota;
 use lodestep::core::rules::inbox::{Verdict, Word};
@@ -121,7 +122,7 @@ async fn tol_08_runs_that_wait_hold_no_worker_and_come_one_after_the_other() {
             assert_eq!(row.holder, None, "{way:?}: and nobody has the run");
         }
         assert!(waits.iter().all(|wait_ms| *wait_ms >= 171_000) && waits[0] != waits[1], "{way:?}: {waits:?}");
-        assert_eq!(requests(&served), 2, "{way:?}: each was told once");
+        assert_eq!(requests(&served), 2, "{way:?}: both were asked at once, and each was told");
         waits.sort_unstable();
         served.clock.advance_ms(waits[0] + 1);
         served.settle(&runs[0]).await;
@@ -131,6 +132,73 @@ async fn tol_08_runs_that_wait_hold_no_worker_and_come_one_after_the_other() {
             assert_eq!(standing(&served.settle(run).await).status, Status::Completed, "{way:?}");
         }
         assert_eq!(requests(&served), 4, "{way:?}: exactly one for each attempt");
+    }
+}
+
+#[tokio::test]
+async fn tol_08_a_run_that_begins_meanwhile_on_the_same_key_waits_too() {
+    for way in WAYS {
+        let mut served = Served::new(way, by_decisions(vec![calls(&[("finish", json!({}))])]));
+        served.server.plan([limited(&[("retry-after", "171")])]);
+        let first = served.start(served.definition()).await;
+        served.settle(&first).await;
+        served.clock.advance_ms(71_000);
+        // The program that was told is gone.
+        served.restart();
+        let second = served.start(served.definition()).await;
+        let state = served.settle(&second).await;
+        let wait_ms = waits_ms(&served, &state);
+        assert!((100_000..=105_000).contains(&wait_ms), "{way:?}: what is left of the time: {wait_ms}");
+        assert_eq!(requests(&served), 1, "{way:?}: it sent nothing");
+        assert_eq!(state.quota.used.model_calls, 0, "{way:?}");
+        let said = served.errors(&second).await;
+        assert!(said[0].contains("nothing was sent") && said[0].contains("another run"), "{way:?}: {said:?}");
+        served.clock.advance_ms(99_999);
+        served.settle(&second).await;
+        assert_eq!(requests(&served), 1, "{way:?}: not before its time");
+        for run in [&first, &second] {
+            assert_eq!(standing(&served.end(run).await).status, Status::Completed, "{way:?}");
+        }
+        assert_eq!(requests(&served), 3, "{way:?}: one request for each");
+    }
+}
+
+#[tokio::test]
+async fn tol_08_a_limit_is_no_other_models_keys_or_places() {
+    for way in WAYS {
+        let others: [fn(&mut ModelSpec, Option<String>); 4] = [
+            |model, _| model.name = "another".to_owned(),
+            |model, _| model.api_key = Some("${env:OTHER_KEY}".to_owned()),
+            |model, _| model.api_key = None,
+            |model, place| model.base_url = place,
+        ];
+        for (at, other) in others.iter().enumerate() {
+            let elsewhere = Served::new(way, by_decisions(vec![calls(&[("finish", json!({}))])]));
+            let place = elsewhere.definition().model.base_url;
+            let (served, first) = limited_once(way, limited(&[("retry-after", "171")])).await;
+            served.settle(&first).await;
+            let mut definition = served.definition();
+            other(&mut definition.model, place);
+            let second = served.start(definition).await;
+            served.settle(&second).await;
+            // This server takes one key, and says so: it was asked.
+            let asked = served.server.bill().entries.len() + elsewhere.server.bill().entries.len();
+            assert_eq!(asked, 2, "{way:?}, {at}: it is asked at once");
+        }
+    }
+}
+
+#[tokio::test]
+async fn tol_08_what_states_no_time_holds_nobody_else() {
+    for way in WAYS {
+        for headers in [&[][..], &[("retry-after", "0")], &[("retry-after", "soon")]] {
+            let served = Served::new(way, by_decisions(vec![calls(&[("finish", json!({}))])]));
+            let [first, second] = [served.start(served.definition()).await, served.start(served.definition()).await];
+            served.server.plan([limited(headers)]);
+            served.settle(&first).await;
+            let state = served.settle(&second).await;
+            assert_eq!(standing(&state).status, Status::Completed, "{way:?} {headers:?}");
+        }
     }
 }
 

@@ -9,6 +9,7 @@
 //! - [`rows`]: what a transition means for the tables beside the journal.
 //! - [`replay`]: a journal folded again, with what a store would have written beside it.
 //! - [`audit`]: a store as it is stored, to be compared or saved.
+//! - `listed`: what a store lists.
 //! - `held`: words to a run whose store was put back, or that can't be read.
 //! - [`loaded`]: a run as it is read back: a snapshot and a bounded tail.
 //! - [`clock`]: wall time and boot time, injected.
@@ -26,6 +27,7 @@ pub mod clock;
 pub mod conformance;
 pub mod garbage;
 mod held;
+mod listed;
 pub mod loaded;
 pub mod memory;
 mod refusals;

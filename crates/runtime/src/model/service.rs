@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lodestep_core::definition::ModelSpec;
-use lodestep_core::{Definition, Error, Result};
+use lodestep_core::{Definition, Digest, Error, Result};
 use lodestep_model::{Model, ModelError, ModelFuture, Progress, Request};
 use lodestep_providers::{Dialect, Patience, Provider, Settings};
 
@@ -66,6 +66,18 @@ impl Model for Service {
             }
         })
     }
+
+    fn shares_limits_as(&self) -> Option<String> {
+        let provider = self.provider().ok()?;
+        let Settings { dialect, base_url, model, .. } = provider.settings();
+        let key = self.environment.key_of(&self.definition).map(|text| self.environment.fill(text)).transpose().ok()?;
+        Some(format!("{}:{model}@{base_url} {}", dialect.name(), mark(key.as_deref())))
+    }
+}
+
+/// Tells one key from another. Two bytes of a digest are too few to find the key by.
+fn mark(key: Option<&str>) -> String {
+    key.map_or_else(|| "-".to_owned(), |key| Digest::of(key.as_bytes()).to_string()[..4].to_owned())
 }
 
 /// Where and how a definition's model is asked now.

@@ -239,6 +239,14 @@ impl Store for SimStore {
         self.call(Call::Reads, self.store().dispatch_holds())
     }
 
+    fn limit<'a>(&'a self, service: &'a str, until: Timestamp) -> StoreFuture<'a, ()> {
+        self.call(Call::Writes, self.store().limit(service, until))
+    }
+
+    fn limited_until<'a>(&'a self, service: &'a str) -> StoreFuture<'a, Option<Timestamp>> {
+        self.call(Call::Reads, self.store().limited_until(service))
+    }
+
     fn holds_version(&self) -> u64 {
         self.store().holds_version()
     }

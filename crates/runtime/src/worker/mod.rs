@@ -3,12 +3,14 @@
 //! - `drive`: the one loop: draft, commit, dispatch, wait; what it does when a run is damaged, and with equal effects.
 //! - `done`: what came back from outside.
 //! - `dispatch`: one action performed, off the loop.
+//! - `asking`: a model asked, and the limits of its service.
 //! - `pinned`: what a run is pinned to, compiled.
 //! - `request`: what the model is asked.
 //! - `lease`: the right to advance runs, and its end.
 //! - `probation`: runs that crash their workers are kept apart.
 //! - `trouble`: a store that can't be written for a while.
 
+mod asking;
 mod dispatch;
 mod done;
 mod drive;

@@ -152,5 +152,5 @@ impl Served {
 fn program(store: &Arc<dyn Store>, clock: &Arc<SettableClock>, functions: Functions) -> Runtime {
     let clock: Arc<dyn Clock> = clock.clone();
     let builder = Runtime::builder(store.clone()).clock(clock).functions(functions);
-    builder.environment(environment(&[("MODEL_KEY", "test-key")])).build()
+    builder.environment(environment(&[("MODEL_KEY", "test-key"), ("OTHER_KEY", "other-key")])).build()
 }

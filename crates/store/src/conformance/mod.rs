@@ -5,7 +5,7 @@
 //!
 //! - `script`: small valid runs.
 //! - `start`, `commit`, `tables`, `beside`, `dedupe`, `lineage`, `adopt`, `lease`, `death`, `inbox`, `verdict`, `words`,
-//!   `value`, `listing`, `garbage`, `hold`, `hint`:
+//!   `value`, `listing`, `garbage`, `hold`, `rate_limit`, `hint`:
 //!   the cases.
 
 mod adopt;
@@ -20,6 +20,7 @@ mod inbox;
 mod lease;
 mod lineage;
 mod listing;
+mod rate_limit;
 mod script;
 mod start;
 mod tables;
@@ -242,6 +243,9 @@ pub fn cases() -> Vec<Case> {
             a_parked_run_is_due_when_one_of_its_holds_ends,
             a_run_parked_under_a_hold_that_has_ended_is_due_at_once,
             a_hold_is_hinted_at_to_another_handle;
+        rate_limit:
+            a_limit_holds_for_every_handle_until_its_time,
+            of_two_limits_of_a_service_the_later_stands;
         hint:
             a_change_is_hinted_at_to_this_handle,
             a_change_is_hinted_at_to_another_handle_within_50_ms;

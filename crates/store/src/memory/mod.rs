@@ -179,6 +179,17 @@ impl Store for MemoryStore {
         self.later(|state| Ok(state.dispatch_holds()))
     }
 
+    fn limit<'a>(&'a self, service: &'a str, until: Timestamp) -> StoreFuture<'a, ()> {
+        self.later(move |state| {
+            state.limit(service, until);
+            Ok(())
+        })
+    }
+
+    fn limited_until<'a>(&'a self, service: &'a str) -> StoreFuture<'a, Option<Timestamp>> {
+        self.later(move |state| Ok(state.limited_until(service, self.now())))
+    }
+
     fn holds_version(&self) -> u64 {
         self.with(|state| state.holds_version())
     }

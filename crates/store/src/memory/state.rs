@@ -24,6 +24,8 @@ pub(super) struct State {
     pub(super) workers: BTreeMap<WorkerId, Worker>,
     pub(super) workers_ever: u64,
     pub(super) holds: Holds,
+    /// Until when services are not to be asked.
+    pub(super) rate_limits: HashMap<String, Timestamp>,
     /// Values above the inline bound.
     pub(super) files: HashMap<Digest, Vec<u8>>,
     /// Those that no transition named when a pass first looked, and when that was.
@@ -59,6 +61,15 @@ pub(super) struct Letter {
 }
 
 impl State {
+    pub(super) fn limit(&mut self, service: &str, until: Timestamp) {
+        let stands = self.rate_limits.entry(service.to_owned()).or_insert(until);
+        *stands = until.max(*stands);
+    }
+
+    pub(super) fn limited_until(&self, service: &str, now: Timestamp) -> Option<Timestamp> {
+        self.rate_limits.get(service).copied().filter(|until| *until > now)
+    }
+
     pub(super) fn find_run(&self, key: &RunKey) -> Option<&Run> {
         self.by_key.get(key).and_then(|number| self.by_number(*number))
     }

@@ -15,6 +15,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0003-garbage.sql"),
     include_str!("migrations/0004-kin.sql"),
     include_str!("migrations/0005-piece.sql"),
+    include_str!("migrations/0006-rate-limit.sql"),
 ];
 
 /// Brings an empty or older database to this build's schema, and refuses any other.

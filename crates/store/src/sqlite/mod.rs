@@ -12,7 +12,7 @@
 //! - `load`, `list`, `label`, `value`, `beside`, `found`: what is read; `integrity`: whether it can be.
 //! - `examine`, `file_system`: what a doctor asks.
 //! - `witness`, `newest`: was the file put back to an older copy?
-//! - `hold`: what operators stopped.
+//! - `hold`: what operators stopped; `rate_limit`: services that are not to be asked before a time.
 //! - `collect`, `sweep`, `leftover`, `remove`, `compact`: what nothing needs any more.
 //! - `reserve`: room that is held back for outcomes.
 //! - `watch`: hints from other processes.
@@ -48,6 +48,7 @@ mod owner;
 pub(crate) mod pack;
 mod piece;
 mod place;
+mod rate_limit;
 mod readers;
 mod remove;
 mod reserve;
@@ -88,16 +89,15 @@ use failure::Done;
 pub use file_system::FileSystem;
 use inbox::Outgoing;
 use lease::Claiming;
-use log::{Cleaner, Log};
+use log::Cleaner;
 pub use owner::STORE_FOLDER;
 use place::Place;
 use readers::Readers;
 pub use reserve::Reserved;
 use reserve::{Reserve, Room};
 pub use settings::APPLICATION_ID;
-use settings::{Patience, Reader};
+use settings::Reader;
 use start::PreparedStart;
-use transact::Side;
 use value::ValueFiles;
 use watch::Watch;
 pub use witness::Testimony;
@@ -130,38 +130,6 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the store at a path, or makes it, for its owner only. Whichever link names it, it is the same store.
-    ///
-    /// # Errors
-    ///
-    /// `store.corrupt` when there is something else than a sound store, `store.newer_format` when a newer lodestep made
-    /// it, `store.network_file_system` where it would be damaged, `store.unavailable` when it can't be opened.
-    pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
-        let place = Place::prepare(path)?;
-        let (patience, log) = (Patience::default(), Arc::new(Log::default()));
-        let (db, side) = open::open(&place, &patience, log.pages())?;
-        let path = place.database.clone();
-        let workers = Arc::new(Workers::new(place.workers()));
-        let changes = Changes::default();
-        Ok(Self {
-            reader: settings::reader,
-            readers: Readers::open(&path, settings::reader)?,
-            witness: Some(Witness::at(place.witness())),
-            values: ValueFiles::new(place.values()),
-            reserve: Reserve::with_log(&place, Arc::clone(&log)),
-            watch: Some(Watch::new(path.clone(), changes.clone(), Arc::clone(&clock), Arc::clone(&workers))),
-            _cleaner: Some(Cleaner::start(&path, Arc::clone(&log))?),
-            writer: Writer::start(db, side, patience, log)?,
-            path,
-            own_paths: owner::own_paths(&place),
-            place,
-            clock,
-            changes,
-            workers,
-            _at_rest: None,
-        })
-    }
-
     /// Is there a store at a path, or was one made there whose file is gone? Reads nothing of it.
     pub fn is_or_was_at(path: &Path) -> bool {
         path.exists() || Place::beside(path.to_owned()).made().exists()
@@ -171,56 +139,6 @@ impl SqliteStore {
     pub fn own_paths_at(path: &Path) -> Vec<PathBuf> {
         let database = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         owner::own_paths(&Place::beside(database)).into_iter().filter(|path| path.exists()).collect()
-    }
-
-    /// Opens the store at a path to look at it. Where it can be written this is [`Self::open`]; elsewhere every change is
-    /// refused as `store.unavailable`.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::open`].
-    pub fn open_to_read(path: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
-        let place = Place::of_existing(path)?;
-        if place.is_writable() {
-            return Self::open(path, clock);
-        }
-        Self::untouched(place, clock)
-    }
-
-    /// Opens the store at a path to look at it and changes nothing there, whoever may write it: no table is brought to a
-    /// newer format, no permission narrowed, no witness written. Every change is refused as `store.unavailable`. While nobody
-    /// else uses the store, whoever wants to open it waits.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::open`], and `store.unavailable` for one of an older format.
-    pub fn open_untouched(path: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
-        Self::untouched(Place::of_existing(path)?, clock)
-    }
-
-    fn untouched(place: Place, clock: Arc<dyn Clock>) -> Result<Self> {
-        let opened = open_to_read::open(&place)?;
-        let path = place.database.clone();
-        let workers = Arc::new(Workers::new(place.workers()));
-        let (changes, log) = (Changes::default(), Arc::new(Log::default()));
-        let side = Side { path: path.clone(), newest: None, reserve: None };
-        Ok(Self {
-            reader: opened.reader,
-            readers: Readers::open(&path, opened.reader)?,
-            witness: None,
-            values: ValueFiles::new(place.values()),
-            reserve: Reserve::of(&place),
-            watch: Some(Watch::new(path.clone(), changes.clone(), Arc::clone(&clock), Arc::clone(&workers))),
-            _cleaner: None,
-            writer: Writer::start(opened.db, side, Patience::default(), log)?,
-            path,
-            own_paths: owner::own_paths(&place),
-            place,
-            clock,
-            changes,
-            workers,
-            _at_rest: opened.at_rest,
-        })
     }
 
     /// Where its database is, free of links.
@@ -452,6 +370,15 @@ impl Store for SqliteStore {
             self.look_at_holds();
         }
         self.changes.holds_version()
+    }
+
+    fn limit<'a>(&'a self, service: &'a str, until: Timestamp) -> StoreFuture<'a, ()> {
+        let (service, clock) = (service.to_owned(), Arc::clone(&self.clock));
+        self.change(move |db| rate_limit::set(db, &service, until, clock.wall()))
+    }
+
+    fn limited_until<'a>(&'a self, service: &'a str) -> StoreFuture<'a, Option<Timestamp>> {
+        self.read(move |db| rate_limit::get(db, service, self.clock.wall()))
     }
 
     fn park<'a>(&'a self, claim: &'a Claim, standing: &'a Standing, holds: &'a [u64]) -> StoreFuture<'a, ()> {

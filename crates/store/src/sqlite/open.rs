@@ -13,17 +13,60 @@ use rusqlite::Connection;
 use rustix::fs::{FlockOperation, flock};
 
 use super::failure::{explain, unavailable, unreadable};
+use super::log::{Cleaner, Log};
 use super::migrate::migrate;
 use super::place::Place;
+use super::readers::Readers;
 use super::reserve::Reserve;
 use super::settings::{self, OLDEST_SQLITE, Patience};
 use super::transact::Side;
-use super::witness;
+use super::value::ValueFiles;
+use super::watch::Watch;
+use super::witness::{self, Witness};
+use super::worker::Workers;
+use super::writer::Writer;
+use super::{SqliteStore, owner};
+use crate::changes::Changes;
+use crate::clock::Clock;
 
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 /// How long another process may take to make or migrate the tables.
 const OPENING: Duration = Duration::from_secs(10);
+
+impl SqliteStore {
+    /// Opens the store at a path, or makes it, for its owner only. Whichever link names it, it is the same store.
+    ///
+    /// # Errors
+    ///
+    /// `store.corrupt` when there is something else than a sound store, `store.newer_format` when a newer lodestep made
+    /// it, `store.network_file_system` where it would be damaged, `store.unavailable` when it can't be opened.
+    pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
+        let place = Place::prepare(path)?;
+        let (patience, log) = (Patience::default(), Arc::new(Log::default()));
+        let (db, side) = open(&place, &patience, log.pages())?;
+        let path = place.database.clone();
+        let workers = Arc::new(Workers::new(place.workers()));
+        let changes = Changes::default();
+        Ok(Self {
+            reader: settings::reader,
+            readers: Readers::open(&path, settings::reader)?,
+            witness: Some(Witness::at(place.witness())),
+            values: ValueFiles::new(place.values()),
+            reserve: Reserve::with_log(&place, Arc::clone(&log)),
+            watch: Some(Watch::new(path.clone(), changes.clone(), Arc::clone(&clock), Arc::clone(&workers))),
+            _cleaner: Some(Cleaner::start(&path, Arc::clone(&log))?),
+            writer: Writer::start(db, side, patience, log)?,
+            path,
+            own_paths: owner::own_paths(&place),
+            place,
+            clock,
+            changes,
+            workers,
+            _at_rest: None,
+        })
+    }
+}
 
 /// Opens the writing connection of the store at a place, making or migrating its tables and what stands beside them.
 pub(super) fn open(place: &Place, patience: &Patience, pages: Arc<AtomicI32>) -> Result<(Connection, Side)> {

@@ -7,16 +7,28 @@
 
 use std::fs::{self, File};
 use std::path::Path;
+use std::sync::Arc;
 
 use lodestep_core::Result;
 use rusqlite::{Connection, ErrorCode};
 use rustix::fs::FlockOperation;
 
 use super::failure::{explain, unavailable};
+use super::log::Log;
 use super::migrate::check;
 use super::open::{check_header, log_name, unusable, wait_for};
 use super::place::Place;
-use super::settings::{self, Reader};
+use super::readers::Readers;
+use super::reserve::Reserve;
+use super::settings::{self, Patience, Reader};
+use super::transact::Side;
+use super::value::ValueFiles;
+use super::watch::Watch;
+use super::worker::Workers;
+use super::writer::Writer;
+use super::{SqliteStore, owner};
+use crate::changes::Changes;
+use crate::clock::Clock;
 
 /// A store that is only read.
 pub(super) struct Opened {
@@ -26,6 +38,58 @@ pub(super) struct Opened {
     pub(super) reader: Reader,
     /// Held while the database is read as it lies.
     pub(super) at_rest: Option<File>,
+}
+
+impl SqliteStore {
+    /// Opens the store at a path to look at it. Where it can be written this is [`Self::open`]; elsewhere every change is
+    /// refused as `store.unavailable`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::open`].
+    pub fn open_to_read(path: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
+        let place = Place::of_existing(path)?;
+        if place.is_writable() {
+            return Self::open(path, clock);
+        }
+        Self::untouched(place, clock)
+    }
+
+    /// Opens the store at a path to look at it and changes nothing there, whoever may write it: no table is brought to a
+    /// newer format, no permission narrowed, no witness written. Every change is refused as `store.unavailable`. While nobody
+    /// else uses the store, whoever wants to open it waits.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::open`], and `store.unavailable` for one of an older format.
+    pub fn open_untouched(path: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
+        Self::untouched(Place::of_existing(path)?, clock)
+    }
+
+    fn untouched(place: Place, clock: Arc<dyn Clock>) -> Result<Self> {
+        let opened = open(&place)?;
+        let path = place.database.clone();
+        let workers = Arc::new(Workers::new(place.workers()));
+        let (changes, log) = (Changes::default(), Arc::new(Log::default()));
+        let side = Side { path: path.clone(), newest: None, reserve: None };
+        Ok(Self {
+            reader: opened.reader,
+            readers: Readers::open(&path, opened.reader)?,
+            witness: None,
+            values: ValueFiles::new(place.values()),
+            reserve: Reserve::of(&place),
+            watch: Some(Watch::new(path.clone(), changes.clone(), Arc::clone(&clock), Arc::clone(&workers))),
+            _cleaner: None,
+            writer: Writer::start(opened.db, side, Patience::default(), log)?,
+            path,
+            own_paths: owner::own_paths(&place),
+            place,
+            clock,
+            changes,
+            workers,
+            _at_rest: opened.at_rest,
+        })
+    }
 }
 
 /// Opens it.

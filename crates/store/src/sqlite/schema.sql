@@ -195,3 +195,6 @@ CREATE INDEX request_by_run ON request (run);
 -- Values and transcripts that are too long for several of them to share a page, in pieces that fill it. A piece's number
 -- names its transition, its column and its place.
 CREATE TABLE piece (n INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
+
+-- Until when services are not to be asked, as they said themselves.
+CREATE TABLE rate_limit (service TEXT PRIMARY KEY, until INTEGER NOT NULL) STRICT, WITHOUT ROWID;

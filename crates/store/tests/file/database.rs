@@ -46,7 +46,7 @@ fn a_newer_format_is_refused_with_both_versions() {
     Connection::open(&path).expect("opened").pragma_update(None, "user_version", 99).expect("set");
     let error = refusal(&path);
     assert_eq!(error.code(), "store.newer_format");
-    assert!(error.what().contains("99") && error.what().contains("up to 5"), "{error}");
+    assert!(error.what().contains("99") && error.what().contains("up to 6"), "{error}");
 }
 
 #[test]

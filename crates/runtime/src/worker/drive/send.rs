@@ -5,11 +5,12 @@ use std::sync::Arc;
 use futures_util::future::abortable;
 use lodestep_core::checkpoint::{Action, ActionState};
 use lodestep_core::{Checkpoint, Definition};
-use lodestep_model::{ModelError, Progress, Request};
+use lodestep_model::{Progress, Request};
 
 use super::Drive;
 use crate::fault::{self, Point};
 use crate::secrets::{Secrets, scrub_reply};
+use crate::worker::asking::Asking;
 use crate::worker::dispatch::Dispatch;
 use crate::worker::done::{Answered, Done};
 use crate::worker::pinned::Pinned;
@@ -20,17 +21,11 @@ impl Drive {
         if let Some((call, request)) = request {
             let (model, secrets, lease) = (run.model.clone(), self.renewed_secrets(run), self.lease.clone());
             let (observer, key) = (self.observer.clone(), self.claim.run.key.clone());
-            let definition = run.definition.clone();
+            let (definition, store) = (run.definition.clone(), self.runtime.store.clone());
             let (asked, handle) = abortable(async move {
-                // A worker that stood still may have been replaced, and the reply be stored already.
-                let mut reply = match lease.is_too_late() {
-                    true => Err(ModelError::NotSent("the worker's lease is about to end".to_owned())),
-                    false => {
-                        model
-                            .ask_watched(&request, &|piece| observer.streamed(&key, of_tools(&definition, piece)))
-                            .await
-                    }
-                };
+                let watch = |piece: Progress<'_>| observer.streamed(&key, of_tools(&definition, piece));
+                let asking = Asking { store: &*store, model: &*model, lease: &lease };
+                let mut reply = asking.ask(&request, &watch).await;
                 fault::reach("model", Point::Reply);
                 let removed = scrub_reply(&secrets.scrubber, &mut reply);
                 Done::Reply { call, reply: reply.map(Answered::new), removed }
