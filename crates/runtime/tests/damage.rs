@@ -4,14 +4,18 @@ mod damaged_store;
 mod support;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use damaged_store::*;
 use lodestep::core::checkpoint::Phase;
 use lodestep::core::effect::Class;
+use lodestep::core::event::Envelope;
 use lodestep::core::rules::inbox::{Verdict, Word};
 use lodestep::core::rules::standing::{Status, standing};
 use lodestep::inspect;
+use lodestep::observe::Silent;
 use lodestep::store::{Hold, MemoryStore, Store};
+use lodestep::worker::Shutdown;
 use serde_json::json;
 use support::*;
 
@@ -267,4 +271,29 @@ async fn a_damaged_definition_or_inputs_value_quarantines_its_run_by_name() {
         assert_eq!(standing(&settle(&second, &run).await).status, Status::Cancelled);
         assert_eq!(ledger.counts().len(), 0, "it was sent");
     }
+}
+
+#[tokio::test]
+async fn a_run_of_a_newer_build_with_an_unread_word_is_left_to_that_build() {
+    let kept = Kept::with_an_open_request().await;
+    let (runtime, _) = kept.open();
+    let said = runtime.send(&kept.run, "ada", Word::Approve { request: kept.request().await }).await;
+    assert_eq!(said.expect("sent"), Verdict::Accepted);
+    let before = kept.row(&runtime).await;
+    let last = runtime.store().load(&kept.run).await.expect("loaded").tail.pop().expect("a transition");
+    let mut envelope = Envelope::from_bytes(&last).expect("sound");
+    envelope.format = 2;
+    drop(runtime);
+    let digits: String = envelope.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    kept.alter(&format!("UPDATE journal SET envelope = x'{digits}' WHERE seq = {}", before.seq));
+    let (runtime, ledger) = kept.open();
+    let shutdown = Shutdown::default();
+    let worked = runtime.work_until_idle(Arc::new(Silent), &shutdown);
+    let worked = tokio::time::timeout(Duration::from_secs(20), worked).await;
+    worked.expect("it takes it again and again").expect("worked");
+    let row = kept.row(&runtime).await;
+    assert_eq!(row.epoch, before.epoch + 1, "it was claimed once");
+    assert!(row.due > Some(runtime.store().now()) && row.holder.is_none(), "{row:?}");
+    assert_eq!((row.crashes, row.status), (before.crashes, before.status), "it is nobody's fault");
+    assert_eq!(ledger.counts(), [].into(), "nothing is sent");
 }

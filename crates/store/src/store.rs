@@ -140,6 +140,17 @@ pub struct Claim {
     pub left_tools: Option<PathBuf>,
 }
 
+/// Why a claim is given back without a transition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Release {
+    /// There is nothing to do. The run is due at once when something is unread.
+    Idle,
+    /// This worker can't go on with it and another could. The run is not due before its time, whatever is unread.
+    Deferred,
+    /// It went wrong: as [`Self::Deferred`], and the claim stays in the crash count.
+    Crashed,
+}
+
 /// A transition to be committed.
 #[derive(Clone, Debug)]
 pub struct Commit {
@@ -283,13 +294,12 @@ pub trait Store: Send + Sync {
     /// inline bound that is not stored (any more): see [`Self::put_value`]. Nothing of that one is stored.
     fn commit(&self, batch: Vec<Commit>) -> Pin<Box<dyn Future<Output = Vec<Result<Committed>>> + Send + '_>>;
 
-    /// Gives a claim back without a transition; the run is due at `due`, or at once when something is unread. `crashed` keeps
-    /// the claim in the crash count, and the run from being due before `due`, whatever is unread.
+    /// Gives a claim back without a transition; the run is due at `due`, or before that as [`Release`] says.
     ///
     /// # Errors
     ///
     /// `lease.lost` as for a commit.
-    fn release<'a>(&'a self, claim: &'a Claim, due: Option<Timestamp>, crashed: bool) -> StoreFuture<'a, ()>;
+    fn release<'a>(&'a self, claim: &'a Claim, due: Option<Timestamp>, how: Release) -> StoreFuture<'a, ()>;
 
     /// Gives a claim back and keeps the run from every worker until it is released: something that each transition
     /// needs can't be read. Its status is quarantined from then on, for the reason given; the claim counts as no crash.

@@ -12,7 +12,7 @@ use lodestep::core::definition::{Decide, Limits};
 use lodestep::core::effect::Class;
 use lodestep::core::rules::standing::Status;
 use lodestep::observe::Silent;
-use lodestep::store::{Filter, SqliteStore, Store, SystemClock, Want};
+use lodestep::store::{Filter, Release, SqliteStore, Store, SystemClock, Want};
 use lodestep::worker::Shutdown;
 use lodestep::{Runtime, Start};
 use rusqlite::{Connection, params};
@@ -136,7 +136,7 @@ async fn claims(path: &Path) -> f64 {
         claimed.extend(claims);
     }
     for claim in claimed {
-        store.release(&claim, None, false).await.expect("released");
+        store.release(&claim, None, Release::Idle).await.expect("released");
     }
     store.retire(&worker).await.expect("retired");
     all_but(times, 99)

@@ -219,8 +219,8 @@ impl Store for SimStore {
         })
     }
 
-    fn release<'a>(&'a self, claim: &'a Claim, due: Option<Timestamp>, crashed: bool) -> StoreFuture<'a, ()> {
-        self.call(Call::Writes, self.store().release(claim, due, crashed))
+    fn release<'a>(&'a self, claim: &'a Claim, due: Option<Timestamp>, how: Release) -> StoreFuture<'a, ()> {
+        self.call(Call::Writes, self.store().release(claim, due, how))
     }
 
     fn hold<'a>(&'a self, claim: &'a Claim, why: &'a str) -> StoreFuture<'a, ()> {

@@ -29,7 +29,7 @@ use lodestep_core::rules::recover;
 use lodestep_core::rules::remind::Reminder;
 use lodestep_core::rules::standing::standing;
 use lodestep_core::{Checkpoint, Draft, Error, INLINE_VALUE_BYTES, Ordinal, Result, Transition};
-use lodestep_store::{Claim, Commit, Hold};
+use lodestep_store::{Claim, Commit, Hold, Release};
 use tokio::sync::watch;
 
 use crate::observe::Observer;
@@ -349,7 +349,7 @@ impl Drive {
         }
         if draft.is_empty() {
             let due = standing(draft.checkpoint()).due;
-            return self.runtime.store.release(&self.claim, due, false).await;
+            return self.runtime.store.release(&self.claim, due, Release::Idle).await;
         }
         checkpoint = self.commit(draft, &seen, true).await?;
         drop(checkpoint);

@@ -30,7 +30,7 @@ use lodestep_core::hold::Held;
 use lodestep_core::rules::standing::{Standing, standing_at};
 use lodestep_core::{Result, RunKey, Timestamp};
 use lodestep_store::loaded::undecodable;
-use lodestep_store::{Claim, Hold, Loaded, Store, Want};
+use lodestep_store::{Claim, Hold, Loaded, Release, Store, Want};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
@@ -268,20 +268,22 @@ async fn advance(
     let (back, stopping, trouble) = (claim.clone(), shutdown.clone(), lease.trouble.clone());
     // Boxed: a run's future is large, and a task is moved a few times before it is polled.
     let driven = Box::pin(Drive::new(runtime, lease, claim, observer, shutdown).run());
-    let (due, crashed) = match AssertUnwindSafe(driven).catch_unwind().await {
+    let (due, how) = match AssertUnwindSafe(driven).catch_unwind().await {
         Ok(Ok(())) => return,
         Ok(Err(error)) if error.code() == "lease.lost" => return,
         // A value that was swept under a worker that stood still is made and stored anew by the next one.
         Ok(Err(error)) if will_pass(&error) || error.code() == "store.value_swept" => {
-            (Some(store.now().plus_ms(1_000)), false)
+            (Some(store.now().plus_ms(1_000)), Release::Idle)
         }
         // Another build can go on with it.
-        Ok(Err(error)) if error.code() == "store.newer_format" => (Some(store.now().plus_ms(60_000)), false),
+        Ok(Err(error)) if error.code() == "store.newer_format" => {
+            (Some(store.now().plus_ms(60_000)), Release::Deferred)
+        }
         // What was claimed and isn't found has a row that is not what it was; given back, it would be claimed for ever.
         Ok(Err(error)) if matches!(error.code(), "store.corrupt" | "store.undecodable" | "run.not_found") => {
             crate::note!("run {}: {error}", back.run.key.run);
             match store.hold(&back, &format!("undecodable: {}", error.what())).await {
-                Err(error) if will_pass(&error) => (Some(store.now().plus_ms(64_000)), true),
+                Err(error) if will_pass(&error) => (Some(store.now().plus_ms(64_000)), Release::Crashed),
                 // Its row can't be changed either: given back, it would be claimed again and again. It stays this worker's.
                 Err(error) if error.code() != "lease.lost" => {
                     return crate::note!("run {} can't even be held: {error}", back.run.key.run);
@@ -292,18 +294,18 @@ async fn advance(
         // It is taken up again, and after a few crashes quarantined with that as its reason.
         Ok(Err(error)) => {
             crate::note!("run {}: {error}", back.run.key.run);
-            (Some(store.now().plus_ms(1_000 << back.crashes.min(6))), true)
+            (Some(store.now().plus_ms(1_000 << back.crashes.min(6))), Release::Crashed)
         }
         // The panic's own message is on stderr already.
         Err(_) => {
             crate::note!("run {}: the worker panicked", back.run.key.run);
-            (Some(store.now()), true)
+            (Some(store.now()), Release::Crashed)
         }
     };
     let mut tries = Tries::new(&trouble);
     // While the store can't take it this is tried again: a living worker's claim is nobody else's, and the run would wait
     // for ever. A claim that is gone already needs no giving back; the end of the worker frees it too.
-    while let Err(error) = store.release(&back, due, crashed).await {
+    while let Err(error) = store.release(&back, due, how).await {
         if !will_pass(&error) || stopping.is_begun() {
             return;
         }

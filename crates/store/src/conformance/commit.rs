@@ -8,7 +8,7 @@ use lodestep_core::{Checkpoint, Ordinal};
 
 use super::script::{Held, How, RELEASE, SNAPSHOT, approve, begin, cancel, code, key, start_of};
 use super::{Checked, Subject, ensure, ensure_equal};
-use crate::store::{Started, Want};
+use crate::store::{Release, Started, Want};
 
 pub(super) async fn what_was_committed_is_loaded(subject: Arc<dyn Subject>) -> Checked {
     let store = subject.store();
@@ -64,7 +64,7 @@ pub(super) async fn old_snapshots_thin_out(subject: Arc<dyn Subject>) -> Checked
 pub(super) async fn a_stale_epoch_changes_nothing(subject: Arc<dyn Subject>) -> Checked {
     let store = subject.store();
     let mut old = Held::begin(&store, "one").await?;
-    store.release(&old.claim, Some(store.now()), false).await?;
+    store.release(&old.claim, Some(store.now()), Release::Idle).await?;
     let other = subject.reopen();
     let mut new = Held::take(&other, "one", other.enlist().await?).await?;
     ensure_equal!(new.claim.epoch, old.claim.epoch + 1);
@@ -73,7 +73,7 @@ pub(super) async fn a_stale_epoch_changes_nothing(subject: Arc<dyn Subject>) -> 
         let draft = old.note("from the past")?;
         ensure_equal!(code(&old.commit(draft, how).await), "lease.lost");
     }
-    ensure_equal!(code(&store.release(&old.claim, None, false).await), "lease.lost");
+    ensure_equal!(code(&store.release(&old.claim, None, Release::Idle).await), "lease.lost");
     let after = store.load(&old.key()).await?;
     ensure_equal!((after.row, after.tail), (before.row, before.tail));
     ensure_equal!(store.snapshots(&old.claim.run).await?.len(), 0);
@@ -103,13 +103,13 @@ pub(super) async fn a_lease_ends_with_its_release(subject: Arc<dyn Subject>) -> 
     let draft = committed.note("the last")?;
     committed.commit(draft, RELEASE).await?;
     let mut released = Held::begin(&store, "released").await?;
-    store.release(&released.claim, None, false).await?;
+    store.release(&released.claim, None, Release::Idle).await?;
     let mut retired = Held::begin(&store, "retired").await?;
     store.retire(&retired.worker).await?;
     for held in [&mut committed, &mut released, &mut retired] {
         let draft = held.note("one more")?;
         ensure_equal!(code(&held.commit(draft, How::default()).await), "lease.lost");
-        ensure_equal!(code(&store.release(&held.claim, None, false).await), "lease.lost");
+        ensure_equal!(code(&store.release(&held.claim, None, Release::Idle).await), "lease.lost");
     }
     Ok(())
 }
@@ -120,7 +120,7 @@ pub(super) async fn each_transition_of_a_batch_stands_or_falls_alone(subject: Ar
     for id in ["one", "two", "three", "four"] {
         helds.push(Held::begin(&store, id).await?);
     }
-    store.release(&helds[1].claim, None, false).await?;
+    store.release(&helds[1].claim, None, Release::Idle).await?;
     store.send(&helds[2].key(), "m", &cancel()).await?;
     let mut batch = Vec::new();
     for (place, held) in helds.iter_mut().enumerate() {

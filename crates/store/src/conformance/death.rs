@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::script::{Held, How, begin, code};
 use super::{Checked, Subject, ensure, ensure_equal};
-use crate::store::{LEASE_US, SUSPECT_CRASHES, Want};
+use crate::store::{LEASE_US, Release, SUSPECT_CRASHES, Want};
 
 const LEASE_MS: u64 = LEASE_US / 1_000;
 
@@ -75,7 +75,7 @@ pub(super) async fn a_worker_taken_for_dead_can_do_nothing_more(subject: Arc<dyn
     ensure_equal!(code(&store.claim(&lost.worker, Want::Due(9)).await), "lease.lost");
     let draft = lost.note("too late")?;
     ensure_equal!(code(&lost.commit(draft, How::default()).await), "lease.lost");
-    ensure_equal!(code(&store.release(&lost.claim, None, false).await), "lease.lost");
+    ensure_equal!(code(&store.release(&lost.claim, None, Release::Idle).await), "lease.lost");
     // It is welcome under a new name.
     let again = store.enlist().await?;
     ensure!(again != lost.worker, "it has its old name");

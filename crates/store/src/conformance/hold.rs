@@ -9,7 +9,7 @@ use lodestep_core::rules::standing::{Reason, Standing, Status, standing};
 
 use super::script::{Held, How, begin};
 use super::{Checked, Failed, Subject, ensure, ensure_equal};
-use crate::store::{Hold, Holding, Store, Want};
+use crate::store::{Hold, Holding, Release, Store, Want};
 
 fn pay() -> Target {
     Target::Tool("pay".to_owned())
@@ -63,7 +63,7 @@ pub(super) async fn no_intent_is_stored_under_a_hold_that_its_worker_does_not_kn
         let mut asking = Held::take(&store, "two", run.worker.clone()).await?;
         let draft = asking.reservation()?;
         let refused = asking.commit(draft, how).await;
-        store.release(&asking.claim, Some(store.now()), false).await?;
+        store.release(&asking.claim, Some(store.now()), Release::Idle).await?;
         ensure!(refused.as_ref().is_err_and(|error| error.code() == "run.hold_unknown"), "it gives {refused:?}");
     }
     ensure_equal!(store.load(&run.key()).await?.row.head, head);

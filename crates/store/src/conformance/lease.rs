@@ -8,7 +8,7 @@ use lodestep_core::rules::standing::Status;
 
 use super::script::{Held, How, RELEASE, approve, at_once, begin, cancel, code, key};
 use super::{Checked, Subject, ensure, ensure_equal};
-use crate::store::{Claim, Want, WorkerId};
+use crate::store::{Claim, Release, Want, WorkerId};
 
 fn ids(claims: &[Claim]) -> Vec<String> {
     claims.iter().map(|claim| claim.run.key.run.to_string()).collect()
@@ -54,7 +54,7 @@ pub(super) async fn each_claim_raises_the_epoch(subject: Arc<dyn Subject>) -> Ch
         let held = Held::take(&store, "one", worker.clone()).await?;
         ensure_equal!(held.claim.epoch, epoch);
         ensure_equal!(subject.reopen().load(&held.key()).await?.row.epoch, epoch);
-        store.release(&held.claim, Some(store.now()), false).await?;
+        store.release(&held.claim, Some(store.now()), Release::Idle).await?;
     }
     Ok(())
 }
@@ -68,7 +68,7 @@ pub(super) async fn the_longest_due_is_claimed_first_and_no_more_than_wanted(sub
     }
     // a and b are due again after the others, c before, d in the future.
     for (claim, due_ms) in store.claim(&worker, Want::Due(9)).await?.iter().zip([30, 30, 10, 5_000]) {
-        store.release(claim, Some(store.now().plus_ms(due_ms)), false).await?;
+        store.release(claim, Some(store.now().plus_ms(due_ms)), Release::Idle).await?;
     }
     ensure_equal!(store.claim(&worker, Want::Due(9)).await?.len(), 0);
     subject.clock().advance_ms(100);
@@ -88,7 +88,7 @@ pub(super) async fn one_run_is_claimed_only_when_it_is_due_and_free(subject: Arc
     let claims = store.claim(&worker, wanted()?).await?;
     ensure_equal!(ids(&claims), ["one"]);
     ensure_equal!(store.claim(&worker, wanted()?).await?.len(), 0);
-    store.release(&claims[0], Some(store.now().plus_ms(1_000)), false).await?;
+    store.release(&claims[0], Some(store.now().plus_ms(1_000)), Release::Idle).await?;
     ensure_equal!(store.claim(&worker, wanted()?).await?.len(), 0);
     subject.clock().advance_ms(1_000);
     ensure_equal!(store.claim(&worker, wanted()?).await?.len(), 1);
@@ -100,13 +100,13 @@ pub(super) async fn a_released_run_is_due_when_it_says(subject: Arc<dyn Subject>
     let store = subject.store();
     let held = Held::begin(&store, "one").await?;
     let due = store.now().plus_ms(60_000);
-    store.release(&held.claim, Some(due), false).await?;
+    store.release(&held.claim, Some(due), Release::Idle).await?;
     let row = subject.reopen().load(&held.key()).await?.row;
     ensure_equal!((row.due, row.holder), (Some(due), None));
     // A timer follows the wall clock, whatever the boot clock says.
     subject.clock().set_wall(due);
     let held = Held::take(&store, "one", held.worker).await?;
-    store.release(&held.claim, None, false).await?;
+    store.release(&held.claim, None, Release::Idle).await?;
     subject.clock().set_wall(Timestamp::from_micros(i64::MAX / 2));
     ensure_equal!(store.claim(&held.worker, Want::Due(9)).await?.len(), 0);
     ensure_equal!(store.load(&held.key()).await?.row.due, None);
@@ -124,17 +124,19 @@ pub(super) async fn a_released_run_with_something_unread_is_due_at_once(subject:
             let draft = held.note("not read yet")?;
             held.commit(draft, RELEASE).await?;
         } else {
-            store.release(&held.claim, None, false).await?;
+            store.release(&held.claim, None, Release::Idle).await?;
         }
         Held::take(&store, id, held.worker).await?;
     }
-    // Where its worker failed it rests: the same word would let it fail again at once.
-    let mut held = Held::begin(&store, "crashed").await?;
-    let name = held.ask(How::default()).await?;
-    ensure_equal!(store.send(&held.key(), "yes", &approve(name)).await?, Verdict::Accepted);
-    let due = store.now().plus_ms(1_000);
-    store.release(&held.claim, Some(due), true).await?;
-    ensure_equal!(store.load(&held.key()).await?.row.due, Some(due));
+    // Where its worker failed, or can't go on with it, it rests: the same word would bring it back at once.
+    for (id, how) in [("crashed", Release::Crashed), ("deferred", Release::Deferred)] {
+        let mut held = Held::begin(&store, id).await?;
+        let name = held.ask(How::default()).await?;
+        ensure_equal!(store.send(&held.key(), "yes", &approve(name)).await?, Verdict::Accepted);
+        let due = store.now().plus_ms(1_000);
+        store.release(&held.claim, Some(due), how).await?;
+        ensure_equal!((id, store.load(&held.key()).await?.row.due), (id, Some(due)));
+    }
     Ok(())
 }
 
@@ -174,7 +176,7 @@ pub(super) async fn crashes_count_since_the_last_outcome(subject: Arc<dyn Subjec
         let held = take().await?;
         ensure_equal!(held.claim.crashes, before);
         ensure_equal!(crashes(&subject, "one").await?, before + 1);
-        store.release(&held.claim, Some(store.now()), true).await?;
+        store.release(&held.claim, Some(store.now()), Release::Crashed).await?;
         ensure_equal!(crashes(&subject, "one").await?, before + 1);
     }
     // A release that is no crash takes its own claim back, and a transition without an outcome changes nothing.
@@ -183,7 +185,10 @@ pub(super) async fn crashes_count_since_the_last_outcome(subject: Arc<dyn Subjec
     let draft = held.reservation()?;
     held.commit(draft, How::default()).await?;
     ensure_equal!(crashes(&subject, "one").await?, 4);
-    store.release(&held.claim, Some(store.now()), false).await?;
+    store.release(&held.claim, Some(store.now()), Release::Idle).await?;
+    ensure_equal!(crashes(&subject, "one").await?, 3);
+    let held = take().await?;
+    store.release(&held.claim, Some(store.now()), Release::Deferred).await?;
     ensure_equal!(crashes(&subject, "one").await?, 3);
     let mut held = take().await?;
     let draft = held.note("released")?;
@@ -194,7 +199,7 @@ pub(super) async fn crashes_count_since_the_last_outcome(subject: Arc<dyn Subjec
     let draft = held.answer(b"a reply")?;
     held.commit(draft, How::default()).await?;
     ensure_equal!(crashes(&subject, "one").await?, 0);
-    store.release(&held.claim, Some(store.now()), false).await?;
+    store.release(&held.claim, Some(store.now()), Release::Idle).await?;
     let held = take().await?;
     ensure_equal!((held.claim.crashes, crashes(&subject, "one").await?), (0, 1));
     Ok(())
@@ -214,7 +219,7 @@ pub(super) async fn a_retired_worker_hands_over(subject: Arc<dyn Subject>) -> Ch
         ensure_equal!((claim.epoch, claim.crashes), (2, 0));
         ensure_equal!(claim.left_tools, None);
     }
-    ensure_equal!(code(&store.release(&two.claim, None, false).await), "lease.lost");
+    ensure_equal!(code(&store.release(&two.claim, None, Release::Idle).await), "lease.lost");
     // A second time changes nothing.
     store.retire(&one.worker).await?;
     Ok(())

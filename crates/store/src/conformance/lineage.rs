@@ -12,7 +12,7 @@ use super::script::{Held, How, key, same, start_of};
 use super::{Checked, Failed, Subject, ensure, ensure_equal};
 use crate::clock::SettableClock;
 use crate::memory::MemoryStore;
-use crate::store::{EffectRow, RunRef, StartRun, Started, Store};
+use crate::store::{EffectRow, Release, RunRef, StartRun, Started, Store};
 
 /// A fork of a run as it stands.
 async fn fork(store: &Arc<dyn Store>, of: &Held, id: &str) -> Result<Held, Failed> {
@@ -134,7 +134,7 @@ pub(super) async fn a_run_that_comes_in_is_kin(subject: Arc<dyn Subject>) -> Che
         let origin = Held::begin(&away, root).await?;
         let fork = fork(&away, &origin, &format!("{root}-fork")).await?;
         for held in [origin, fork] {
-            away.release(&held.claim, Some(away.now()), false).await?;
+            away.release(&held.claim, Some(away.now()), Release::Idle).await?;
         }
         let store = subject.store();
         store.adopt(copy_of(&*away, first).await?).await?;

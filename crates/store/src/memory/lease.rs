@@ -5,7 +5,7 @@ use lodestep_core::{Result, Timestamp};
 
 use super::state::{State, Worker};
 use crate::refusals;
-use crate::store::{Claim, Hold, LEASE_US, RunRow, SUSPECT_CRASHES, Want, WorkerId};
+use crate::store::{Claim, Hold, LEASE_US, Release, RunRow, SUSPECT_CRASHES, Want, WorkerId};
 
 impl State {
     pub(super) fn enlist(&mut self, boot_us: u64) -> WorkerId {
@@ -88,18 +88,18 @@ impl State {
         &mut self,
         claim: &Claim,
         due: Option<Timestamp>,
-        crashed: bool,
+        how: Release,
         now: Timestamp,
     ) -> Result<()> {
         let run = self.run_mut(&claim.run)?;
         if run.row.holder.is_none() || run.row.epoch != claim.epoch {
             return Err(refusals::lease_lost(&claim.run.key));
         }
-        if !crashed {
+        if how != Release::Crashed {
             run.row.crashes = run.row.crashes.saturating_sub(1);
         }
         run.let_go(due, now);
-        if crashed {
+        if how != Release::Idle {
             run.row.due = due;
         }
         Ok(())

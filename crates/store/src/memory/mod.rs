@@ -159,8 +159,8 @@ impl Store for MemoryStore {
         })
     }
 
-    fn release<'a>(&'a self, claim: &'a Claim, due: Option<Timestamp>, crashed: bool) -> StoreFuture<'a, ()> {
-        self.change(move |state| state.release(claim, due, crashed, self.now()))
+    fn release<'a>(&'a self, claim: &'a Claim, due: Option<Timestamp>, how: Release) -> StoreFuture<'a, ()> {
+        self.change(move |state| state.release(claim, due, how, self.now()))
     }
 
     fn hold<'a>(&'a self, claim: &'a Claim, why: &'a str) -> StoreFuture<'a, ()> {

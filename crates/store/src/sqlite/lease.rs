@@ -12,7 +12,7 @@ use super::row::{at_most, from_end, run_id, signed, unsigned};
 use super::worker::{Workers, bury};
 use crate::refusals;
 use crate::rows::why;
-use crate::store::{Claim, RunRef, SUSPECT_CRASHES, Want, WorkerId};
+use crate::store::{Claim, Release, RunRef, SUSPECT_CRASHES, Want, WorkerId};
 
 /// What a claim came to.
 pub(super) struct Claimed {
@@ -139,19 +139,20 @@ pub(super) fn release(
     db: &Connection,
     claim: &Claim,
     due: Option<Timestamp>,
-    crashed: bool,
+    how: Release,
     now: Timestamp,
 ) -> Done<()> {
     let changed = db
         .prepare_cached(
-            "UPDATE head SET holder = NULL, due_at = CASE WHEN inbox > inbox_read AND NOT ?3 THEN ?1 ELSE ?2 END,
-                 crashes = CASE WHEN ?3 THEN crashes ELSE max(crashes - 1, 0) END
-             WHERE run = ?4 AND epoch = ?5 AND holder IS NOT NULL",
+            "UPDATE head SET holder = NULL, due_at = CASE WHEN inbox > inbox_read AND ?3 THEN ?1 ELSE ?2 END,
+                 crashes = CASE WHEN ?4 THEN crashes ELSE max(crashes - 1, 0) END
+             WHERE run = ?5 AND epoch = ?6 AND holder IS NOT NULL",
         )?
         .execute(params![
             now.as_micros(),
             due.map(Timestamp::as_micros),
-            crashed,
+            how == Release::Idle,
+            how == Release::Crashed,
             claim.run.number,
             signed(claim.epoch),
         ])?;

@@ -340,9 +340,9 @@ impl Store for SqliteStore {
         Box::pin(self.commit_all(batch))
     }
 
-    fn release<'a>(&'a self, claim: &'a Claim, due: Option<Timestamp>, crashed: bool) -> StoreFuture<'a, ()> {
+    fn release<'a>(&'a self, claim: &'a Claim, due: Option<Timestamp>, how: Release) -> StoreFuture<'a, ()> {
         let (claim, clock) = (claim.clone(), Arc::clone(&self.clock));
-        self.change(move |db| lease::release(db, &claim, due, crashed, clock.wall()))
+        self.change(move |db| lease::release(db, &claim, due, how, clock.wall()))
     }
 
     fn hold<'a>(&'a self, claim: &'a Claim, why: &'a str) -> StoreFuture<'a, ()> {

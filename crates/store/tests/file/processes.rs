@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::script::{Run, runtime, start};
-use lodestep_store::{Filter, SqliteStore, Store, SystemClock, Want};
+use lodestep_store::{Filter, Release, SqliteStore, Store, SystemClock, Want};
 use rusqlite::Connection;
 
 /// Names the store for the other process, and what it does there.
@@ -107,7 +107,7 @@ async fn work(store: &Arc<dyn Store>, steps: u64) {
                     for _ in 0..steps {
                         run.step("a step").await;
                     }
-                    store.release(&claim, None, false).await.expect("released");
+                    store.release(&claim, None, Release::Idle).await.expect("released");
                 })
             })
             .collect();

@@ -4,6 +4,7 @@ use lodestep_core::hold::Held;
 use lodestep_core::rules::owed::{self, is_held};
 use lodestep_core::rules::standing::{Reason, Standing, standing_at};
 use lodestep_core::{Checkpoint, Definition, Ordinal, Result, Timestamp};
+use lodestep_store::Release;
 
 use super::Drive;
 
@@ -66,7 +67,7 @@ impl Drive {
     pub(super) async fn give_back(&mut self, checkpoint: &Checkpoint) -> Result<()> {
         let (stands, holds) = (self.stands(checkpoint), self.waits_under(checkpoint));
         if holds.is_empty() && !self.was_parked {
-            return self.runtime.store.release(&self.claim, stands.due, false).await;
+            return self.runtime.store.release(&self.claim, stands.due, Release::Idle).await;
         }
         self.runtime.store.park(&self.claim, &stands, &holds).await
     }

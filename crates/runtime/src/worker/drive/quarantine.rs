@@ -8,6 +8,7 @@ use lodestep_core::rules::quarantine::{REWOUND, quarantine};
 use lodestep_core::rules::standing::standing;
 use lodestep_core::rules::{inbox, owed, recover};
 use lodestep_core::{Checkpoint, Draft, Error, Result};
+use lodestep_store::Release;
 
 use super::Drive;
 
@@ -95,7 +96,7 @@ impl Drive {
         if draft.is_empty() {
             let again = draft.now().plus_ms(LOOK_AGAIN_MS);
             let due = standing(draft.checkpoint()).due.map(|due| due.max(again));
-            return self.runtime.store.release(&self.claim, due, false).await;
+            return self.runtime.store.release(&self.claim, due, Release::Idle).await;
         }
         self.commit(draft, &[], true).await.map(drop)
     }
