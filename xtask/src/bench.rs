@@ -7,6 +7,15 @@ use anyhow::Result;
 
 use crate::workspace;
 
+/// What it takes.
+pub const HELP: &str = "\
+cargo xtask bench [ROWS]
+
+  ROWS                     only rows whose names have this part
+
+  LODESTEP_BENCH_ROUNDS    rounds of each row; 3 without it
+  LODESTEP_BENCH_FOLDER    where the stores are made; target/bench without it";
+
 /// Runs the benchmarks; `args` are theirs.
 pub fn run(args: &[String]) -> Result<()> {
     workspace::run(workspace::cargo().args(["build", "--release", "--package", "lodestep-cli"]))?;

@@ -7,6 +7,16 @@ use anyhow::Result;
 
 use crate::workspace;
 
+/// What it takes.
+pub const HELP: &str = "\
+cargo xtask fuzz [TARGET...] [OPTIONS]
+
+  TARGET          what is to be hunted; without one all targets, one after the other
+  --seconds N     each for so long; 60 without it
+  --inputs N      at most so many inputs of each
+  --seed S        the seed of the inputs; 1 without it
+  --into FOLDER   where inputs that fail are written; crates/fuzz/regressions/TARGET without it";
+
 /// Hunts; `args` are the driver's.
 pub fn run(args: &[String]) -> Result<()> {
     let driver = ["run", "--profile", "fuzz", "--package", "lodestep-fuzz", "--"];

@@ -40,7 +40,9 @@ cargo xtask <command>
                           --store memory|sqlite|mixed; --exhaustive kills small agents everywhere
   fuzz [TARGET...]        inputs by chance for all that is read from outside; --seconds N each, --seed S
   try-local-model         runs with a real, very small model on this machine; --decisions N in all
-  bench [ARGS]            the benchmarks, in release";
+  bench [ROWS]            the benchmarks, in release
+
+cargo xtask <command> --help says what a command takes.";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -57,6 +59,12 @@ fn dispatch(args: &[String]) -> Result<()> {
     let Some((command, rest)) = args.split_first() else {
         bail!("no command given\n\n{USAGE}");
     };
+    if asks_for_help(rest)
+        && let Some(help) = help(command)
+    {
+        println!("{help}");
+        return Ok(());
+    }
     match (command.as_str(), rest) {
         ("ci", []) => ci::run(),
         ("test", args) => test::run(args),
@@ -77,5 +85,24 @@ fn dispatch(args: &[String]) -> Result<()> {
             bail!("`{known}` does not understand `{}`\n\n{USAGE}", extra.join(" "))
         }
         (unknown, _) => bail!("there is no command `{unknown}`\n\n{USAGE}"),
+    }
+}
+
+/// Is it asked what a command takes? What stands behind `--` is for another program.
+fn asks_for_help(args: &[String]) -> bool {
+    args.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--help" || arg == "-h")
+}
+
+/// What a command takes; `None` for one that there is not.
+fn help(command: &str) -> Option<&'static str> {
+    match command {
+        "test" => Some(test::HELP),
+        "mutate" => Some(mutate::HELP),
+        "simulate" => Some(simulate::HELP),
+        "fuzz" => Some(fuzz::HELP),
+        "bench" => Some(bench::HELP),
+        "try-local-model" => Some(try_local_model::HELP),
+        "ci" | "tidy" | "licences" | "through-providers" => Some(USAGE),
+        _ => None,
     }
 }

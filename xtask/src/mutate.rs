@@ -24,6 +24,14 @@ pub use mutation::{FOLDER, Mutation};
 use scratch::Scratch;
 use trial::Verdict;
 
+/// What it takes.
+pub const HELP: &str = "\
+cargo xtask mutate [G4|NAME|--all]
+
+  G4       the mutations of this guarantee
+  NAME     the one of this name: mutations/NAME.patch without its ending
+  --all    all of them, as without a word";
+
 /// Tries the mutations that `which` selects: a guarantee's id, a patch's name or `--all`.
 ///
 /// # Errors

@@ -11,6 +11,12 @@ use anyhow::{Context, Result};
 
 use crate::workspace::{self, cargo};
 
+/// What it takes.
+pub const HELP: &str = "\
+cargo xtask test [ARGS]
+
+  ARGS     go to `cargo test --workspace`, those after `--` to the tests' runner: `-- NAME` runs one";
+
 /// Builds the program and runs all tests. `args` go to `cargo test`, those after `--` to the tests' runner.
 ///
 /// # Errors

@@ -40,6 +40,14 @@ const DECISIONS: u64 = 100;
 /// No trial begins after so long.
 const LIMIT: Duration = Duration::from_secs(3600);
 
+/// What it takes.
+pub const HELP: &str = "\
+cargo xtask try-local-model [OPTIONS]
+
+  --decisions N         so many replies in all; 100 without it
+
+  LODESTEP_TRY_VENV     a virtual environment that has the server and the model already";
+
 /// Tries every way to ask, again and again until so many replies were had.
 ///
 /// # Errors
