@@ -144,7 +144,8 @@ impl Progress {
                 Some(format!("model: {}{until}", line(&said, if is_long { 60 } else { 100 })))
             }
             Event::ErrorLogged(event) if event.kind == ErrorKind::Reply => {
-                Some(format!("reply: {}", text(&event.text.digest).unwrap_or_default()))
+                // Each is a sentence by itself.
+                Some(text(&event.text.digest).unwrap_or_default())
             }
             Event::ActionApproved(event) => {
                 Some(format!("{} approved by {}", self.name(run, event.ordinal, after), event.by))

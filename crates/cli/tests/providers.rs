@@ -70,6 +70,13 @@ fn sec_01_a_service_that_repeats_its_key_in_a_401_or_a_403_shows_it_to_nobody() 
             let (service, agent) = finishing(&world, way, "", "");
             service.server.plan([fault]);
             let refused = world.lodestep(&["run", &agent]);
+            // What was taken out is told as a sentence.
+            let first = refused.err.lines().find(|line| line.starts_with("step ")).unwrap_or_default();
+            assert!(
+                first.contains("a reply of the model held secrets, which were taken out: MODEL_KEY"),
+                "{refused:?}"
+            );
+            assert!(!refused.err.contains("reply: "), "{refused:?}");
             let rejects = format!("the provider rejects the request: {status}");
             stopped_saying(&world, &refused, &[&rejects, "[secret MODEL_KEY]", "`api_key`"]);
             assert_eq!(service.requests(), 1, "{way:?} {status}: it is not asked again with the same key");

@@ -145,9 +145,9 @@ async fn g12_no_value_of_a_secret_is_stored_whoever_says_it() {
 
     // It is counted and noted, without the value.
     for note in [
-        "secret.removed: values of secrets were taken out of a reply of the model: API_KEY (4)",
-        "secret.removed: values of secrets were taken out of its result: API_KEY (1)",
-        "secret.removed: values of secrets were taken out of its result: API_KEY (7), USER_PASSWORD (2)",
+        "a reply of the model held secrets, which were taken out: API_KEY 4 times [secret.removed]",
+        "its result held secrets, which were taken out: API_KEY once [secret.removed]",
+        "its result held secrets, which were taken out: API_KEY 7 times, USER_PASSWORD 2 times [secret.removed]",
     ] {
         assert!(all.iter().any(|bytes| bytes == note.as_bytes()), "{note}");
     }

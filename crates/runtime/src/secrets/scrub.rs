@@ -21,11 +21,12 @@ impl Removed {
         }
     }
 
-    /// What is noted in the run's journal; nothing when nothing was taken out.
+    /// What is noted in the run's journal, for people and the model; nothing when nothing was taken out.
     pub fn note(&self, whence: &str) -> Option<String> {
-        let counts: Vec<String> = self.0.iter().map(|(name, count)| format!("{name} ({count})")).collect();
+        let times = |count: &u64| if *count == 1 { "once".to_owned() } else { format!("{count} times") };
+        let counts: Vec<String> = self.0.iter().map(|(name, count)| format!("{name} {}", times(count))).collect();
         let counts = counts.join(", ");
-        (!counts.is_empty()).then(|| format!("secret.removed: values of secrets were taken out of {whence}: {counts}"))
+        (!counts.is_empty()).then(|| format!("{whence} held secrets, which were taken out: {counts} [secret.removed]"))
     }
 }
 

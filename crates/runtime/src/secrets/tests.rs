@@ -51,7 +51,7 @@ fn g12_every_known_spelling_is_taken_out() {
         assert_eq!(text, "before [secret TOKEN] after", "{spelled}");
         assert_eq!(
             removed.note("x").as_deref(),
-            Some("secret.removed: values of secrets were taken out of x: TOKEN (1)")
+            Some("x held secrets, which were taken out: TOKEN once [secret.removed]")
         );
     }
 }
@@ -97,7 +97,7 @@ fn neighbours_and_values_within_values_are_counted_under_their_own_names() {
     let removed = scrubber.scrub(&mut bytes);
     assert_eq!(bytes, b"[secret SHORT][secret LONG],[secret SHORT]");
     let note = removed.note("the result").expect("something was removed");
-    assert_eq!(note, "secret.removed: values of secrets were taken out of the result: LONG (1), SHORT (2)");
+    assert_eq!(note, "the result held secrets, which were taken out: LONG once, SHORT 2 times [secret.removed]");
 }
 
 #[test]
