@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use lodestep::core::checkpoint::Checkpoint;
 use lodestep::core::event::{Ending, ErrorKind, Gate, SettledBy};
+use lodestep::core::quota::Quota;
 use lodestep::core::rules::standing::standing;
 use lodestep::core::{Digest, Event, Ordinal, RunKey};
 use lodestep::observe::Observer;
@@ -242,7 +243,8 @@ fn state(after: &Checkpoint) -> String {
         if after.plan.is_empty() { String::new() } else { format!("milestones {reached}/{}  ", after.plan.len()) };
     let used = &after.quota.used;
     let money = match after.quota.limits.usd_micro {
-        Some(limit) => format!("  ${:.2} of ${:.2}", used.usd_micro as f64 / 1e6, limit as f64 / 1e6),
+        // Exact: rounded, less than the limit could look like all of it, and all of it like less.
+        Some(limit) => format!("  ${} of ${}", Quota::Usd.shown(used.usd_micro), Quota::Usd.shown(limit)),
         None => String::new(),
     };
     format!("{plan}{} tok{money}", compact(used.total_tokens()))

@@ -5,7 +5,7 @@ mod support;
 
 use lodestep_model::Reply;
 use lodestep_model_server::{At, Fault, Options, Outcome, Shape, WAYS};
-use serde_json::json;
+use serde_json::{Value, json};
 use support::services::*;
 use support::*;
 
@@ -121,6 +121,54 @@ fn a_key_that_is_not_set_is_named_before_anything_is_started() {
         assert!(refused.err.contains("agent.secret_missing") && refused.err.contains("MODEL_KEY"), "{refused:?}");
         assert!(!world.path().join("store.db").exists(), "{way:?}: nothing was started");
         assert_eq!(service.requests(), 0, "{way:?}");
+    }
+}
+
+#[test]
+fn what_was_spent_is_told_exactly_beside_its_limit() {
+    let world = World::new();
+    let price = "price = { input = 1.25, output = 2.5 }\n";
+    let (_service, agent) = finishing(&world, WAYS[2], price, "[quota]\nusd = 0.9\n");
+    let said = world.lodestep(&["run", &agent]).exits(0);
+    let shown = world.json(&["show", &world.run_id()]);
+    let used = shown["checkpoint"]["quota"]["used"]["usd_micro"].as_u64().expect("usd");
+    assert!(!used.is_multiple_of(10_000), "{used} are more than cents");
+    let wanted = format!("  ${} of $0.90", format!("0.{used:06}").trim_end_matches('0'));
+    assert!(said.err.contains(&wanted), "{wanted}: {said:?}");
+}
+
+#[test]
+fn what_an_answer_used_is_told_whole() {
+    for way in WAYS {
+        let world = World::new();
+        let note = calls(&[("note", json!({ "key": "a", "text": "b" }))]);
+        let service = Service::new(way, by_decisions(vec![note, finish()]));
+        let agent = service.agent(&world, "", "");
+        // A cache takes only what is long.
+        world.write("agent.toml", &world.read("agent.toml").replace("Do it.", &"Do it. ".repeat(1_000)));
+        world.lodestep(&["run", agent.to_str().expect("a path")]).exits(0);
+        let id = world.run_id();
+        let log = world.lodestep(&["log", &id]).exits(0).out;
+        let lines: Vec<&str> = log.lines().filter(|line| line.contains("CallAnswered")).collect();
+        let entries = world.lodestep(&["log", &id, "--json"]).exits(0).out;
+        let entries = entries.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        let answers: Vec<Value> = entries.filter(|entry| entry["event"] == "CallAnswered").collect();
+        assert_eq!((lines.len(), answers.len()), (2, 2), "{log}");
+        for (line, answer) in lines.iter().zip(&answers) {
+            let (used, about) = (&answer["fields"]["used"], &answer["fields"]["about"]);
+            let told = [
+                ("input_tokens", &used["input_tokens"]),
+                ("output_tokens", &used["output_tokens"]),
+                ("cache_read_tokens", &about["cache_read_tokens"]),
+                ("cache_write_tokens", &about["cache_write_tokens"]),
+            ];
+            for (name, tokens) in told.iter().filter(|(_, tokens)| tokens.as_u64().is_some_and(|tokens| tokens > 0)) {
+                assert!(line.contains(&format!(" {name}={tokens} ")), "{way:?} {name}={tokens}: {line}");
+            }
+            assert!(line.contains(" model=m"), "{way:?}: {line}");
+        }
+        let cached = answers.iter().any(|answer| answer["fields"]["about"]["cache_read_tokens"].as_u64() > Some(0));
+        assert!(cached, "{way:?}: {log}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! `log`: a run's events.
 
-use lodestep::core::event::{CallFailure, Envelope, Event};
+use lodestep::core::event::{CallAnswered, CallFailure, Envelope, Event};
+use lodestep::core::quota::Quota;
 use lodestep::core::{Digest, Result};
 use serde_json::{Value, json};
 
@@ -25,7 +26,11 @@ pub async fn log(app: &App, run: &str, from: u64, limit: usize) -> Result<u8> {
                 app.print(&format!("{entry}\n"));
             } else {
                 let said = said.map(|said| format!(": {}", line(&said, 200))).unwrap_or_default();
-                let fields = format!("{}{said}", line(&without_digests(&fields), 120));
+                let fields = match event {
+                    Event::CallAnswered(answered) => line(&answer(answered), 300),
+                    _ => line(&without_digests(&fields), 120),
+                };
+                let fields = format!("{fields}{said}");
                 app.print(&format!("{:<5} {}  {:<18} {fields}\n", envelope.seq, envelope.at, event.name()));
             }
         }
@@ -59,6 +64,31 @@ fn words(event: &Event, values: &[Vec<u8>]) -> Option<String> {
     };
     let value = values.iter().find(|value| Digest::of(value) == text.digest)?;
     Some(String::from_utf8_lossy(value).into_owned())
+}
+
+/// What an answer used, first, and what else there is to say of it.
+fn answer(answered: &CallAnswered) -> String {
+    let (used, about) = (&answered.used, answered.about.clone().unwrap_or_default());
+    let mut text =
+        format!("call={} input_tokens={} output_tokens={}", answered.call, used.input_tokens, used.output_tokens);
+    for (name, tokens) in
+        [("cache_read_tokens", about.cache_read_tokens), ("cache_write_tokens", about.cache_write_tokens)]
+    {
+        if tokens > 0 {
+            text.push_str(&format!(" {name}={tokens}"));
+        }
+    }
+    if used.usd_micro > 0 {
+        text.push_str(&format!(" usd={}", Quota::Usd.shown(used.usd_micro)));
+    }
+    text.push_str(&format!(
+        " reported={} faulty={} cut={} reply={}B",
+        answered.reported, answered.faulty, about.cut, answered.reply.len
+    ));
+    for (name, said) in [("model", about.model), ("request_id", about.request_id)] {
+        text.extend(said.map(|said| format!(" {name}={said}")));
+    }
+    text
 }
 
 /// The fields that a person reads: digests shortened, empty ones left out.
