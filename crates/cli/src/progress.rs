@@ -1,7 +1,7 @@
 //! What is shown while a run goes on: a line for each thing that happened, on stderr.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lodestep::core::checkpoint::Checkpoint;
@@ -10,6 +10,7 @@ use lodestep::core::quota::Quota;
 use lodestep::core::rules::standing::standing;
 use lodestep::core::{Digest, Event, Ordinal, RunKey};
 use lodestep::observe::Observer;
+use lodestep::rehearsal::Unsent;
 use lodestep::store::rows;
 use serde_json::{Value, json};
 
@@ -28,6 +29,8 @@ pub struct Progress {
     several: bool,
     /// Lines of JSON on stdout in the place of prose on stderr.
     as_json: bool,
+    /// Of a dry run what was not sent so far.
+    unsent: Arc<Mutex<Vec<Unsent>>>,
     names: Mutex<BTreeMap<(RunKey, Ordinal), String>>,
     /// Tools whose last attempt, in whatever run, was not sent: that was told.
     failing: Mutex<BTreeSet<String>>,
@@ -41,6 +44,7 @@ impl Progress {
             pace,
             several,
             as_json: false,
+            unsent: Arc::default(),
             names: Mutex::default(),
             failing: Mutex::default(),
             live: Live::default(),
@@ -50,6 +54,11 @@ impl Progress {
     /// Progress of several runs for programs: what is told of a transition is a line of JSON on stdout, as `watch` has it.
     pub fn for_programs() -> Self {
         Self { as_json: true, ..Self::new(None, true) }
+    }
+
+    /// Progress of a dry run: what is in the list when its action is done was not sent.
+    pub fn of_dry_run(pace: Option<Duration>, unsent: Arc<Mutex<Vec<Unsent>>>) -> Self {
+        Self { unsent, ..Self::new(pace, false) }
     }
 
     /// Names an action that was proposed before this process came, as its own lines would.
@@ -72,6 +81,11 @@ impl Progress {
     fn fails_first(&self, ordinal: Ordinal, after: &Checkpoint) -> bool {
         let tool = after.pending.get(&ordinal).map(|action| action.tool.clone());
         tool.is_some_and(|tool| self.failing().insert(tool))
+    }
+
+    fn was_sent(&self, ordinal: Ordinal) -> bool {
+        let unsent = self.unsent.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        !unsent.iter().any(|unsent| unsent.action == ordinal)
     }
 
     fn failing(&self) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
@@ -114,6 +128,7 @@ impl Progress {
                     self.failing().remove(&settled.tool);
                 }
                 let how = match (event.ok, event.by) {
+                    (true, _) if !self.was_sent(event.ordinal) => " (dry run: not sent)",
                     (true, SettledBy::Lookup) => " (found by its lookup)",
                     (true, SettledBy::SameEffect) => " (done before; not repeated)",
                     (true, SettledBy::OtherRun) => " (done by another run; not repeated)",

@@ -111,6 +111,12 @@ fn reads_are_done_and_of_all_else_the_arguments_and_the_verdict_are_shown() {
     ] {
         assert!(said.out.contains(part), "{part}: {}", said.out);
     }
+    for (tool, sent) in
+        [("drafts_write a.txt", false), ("publish body=report.md", false), ("charge id=\"7\"", false), ("look", true)]
+    {
+        let told = said.err.lines().rfind(|line| line.contains(tool)).unwrap_or_else(|| panic!("{tool}: {}", said.err));
+        assert_eq!(told.contains(&format!("{tool} (dry run: not sent)")), !sent, "{told}");
+    }
 }
 
 #[test]

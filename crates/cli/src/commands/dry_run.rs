@@ -77,7 +77,8 @@ pub async fn dry_run(
         join_unfinished: false,
     };
     let Started::New(run) = runtime.start(start).await? else { return Ok(1) };
-    let observer = Arc::new(Denials { inner: Progress::new(pace, false), denied: Mutex::default() });
+    let inner = Progress::of_dry_run(pace, unsent.clone());
+    let observer = Arc::new(Denials { inner, denied: Mutex::default() });
     let shutdown = interruptible();
     let opened = loop {
         runtime.work_on(&run.key, observer.clone(), &shutdown, is_enough).await?;
