@@ -125,6 +125,33 @@ fn a_key_that_is_not_set_is_named_before_anything_is_started() {
 }
 
 #[test]
+fn what_is_not_set_here_is_named_by_a_check_with_what_needs_it_and_is_no_fault() {
+    let world = World::new();
+    let tool = "[tools.look]\ndescription = \"Look.\"\ncommand = [\"true\"]\ninput = { type = \"object\" }\nclass = \"read\"\n\
+        env = { A = \"${env:LOOK_TOKEN}\", B = \"${env:MODEL_KEY}\", C = \"${env:LOOK_MODE:-fast}\" }\n";
+    let (service, agent) = finishing(&world, WAYS[2], "", tool);
+    let unset = |words: &[&str]| {
+        let mut command = world.command(words);
+        Said::of(command.env_remove("MODEL_KEY").env_remove("LOOK_TOKEN").output().expect("ran"))
+    };
+    // The file beside the store gives the one, and nobody the other.
+    let checked = unset(&["run", &agent, "--check"]).exits(0);
+    assert!(checked.out.contains("agent.toml: ok."), "{checked:?}");
+    assert!(
+        checked.err.contains("note: the environment variable LOOK_TOKEN is not set here; tool look needs it"),
+        "{checked:?}"
+    );
+    assert!(!checked.err.contains("MODEL_KEY") && !checked.err.contains("LOOK_MODE"), "{checked:?}");
+    world.write("lodestep.toml", "");
+    let checked: Value =
+        serde_json::from_str(&unset(&["run", &agent, "--check", "--json"]).exits(0).out).expect("JSON");
+    let needs = |variable: &str, by: &str| json!({ "variable": variable, "by": by });
+    let all = [needs("LOOK_TOKEN", "tool look"), needs("MODEL_KEY", "the model"), needs("MODEL_KEY", "tool look")];
+    assert_eq!((&checked["ok"], &checked["unset"]), (&json!(true), &json!(all)), "{checked}");
+    assert_eq!(service.requests(), 0);
+}
+
+#[test]
 fn what_was_spent_is_told_exactly_beside_its_limit() {
     let world = World::new();
     let price = "price = { input = 1.25, output = 2.5 }\n";

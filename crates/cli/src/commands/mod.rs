@@ -3,6 +3,7 @@
 mod artifacts;
 mod bundle;
 mod cancel;
+mod check;
 mod context;
 mod crashing;
 mod diff;

@@ -13,10 +13,11 @@ use lodestep::secrets::Lacking;
 use lodestep::store::{Filter, RunRow, Started, Store};
 use lodestep::worker::{DRAIN, Shutdown};
 use lodestep::{Runtime, Start, agent::AgentFile, fault, inspect, secrets};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::app::App;
 use crate::args::RunArgs;
+use crate::commands::check::check;
 use crate::commands::dry_run::dry_run;
 use crate::commands::{crashing, show, upgrade};
 use crate::findings::Findings;
@@ -24,11 +25,10 @@ use crate::fitness;
 use crate::following::{Following, ended_unseen};
 use crate::notify::Notify;
 use crate::people;
-use crate::programs::{self, Missing};
 use crate::progress::Progress;
 use crate::prompt::{self, Asked, Terminal};
 use crate::text::{line, quoted, short_id};
-use crate::wiring::{given, wiring};
+use crate::wiring::wiring;
 
 /// Runs an agent file.
 pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
@@ -49,20 +49,7 @@ pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
     let folders = file.check_folders(&inputs);
     if args.check {
         folders?;
-        let tools: Vec<&str> = file.definition.tools.iter().map(|tool| tool.name.as_str()).collect();
-        let (given, wired) = given(app, &wiring, agent);
-        let text = format!("{}: ok. Agent {agent}, tools {}\n{given}", args.file.display(), tools.join(", "));
-        let digest = file.definition.digest();
-        let warnings: Vec<String> = programs::missing(&file.definition).iter().map(Missing::in_words).collect();
-        for warning in &warnings {
-            lodestep::note!("warning: {warning}");
-        }
-        if !warnings.is_empty() {
-            lodestep::note!("  {}; where the agent runs on another machine, it has to be there", programs::MEND);
-        }
-        let checked = json!({"ok": true, "agent": agent, "definition": digest, "tools": tools, "wiring": wired,
-            "warnings": warnings});
-        app.say(&text, &checked);
+        check(app, &args, &file, &wiring, &environment);
         return Ok(0);
     }
     if let Some(point) = args.crash_at {

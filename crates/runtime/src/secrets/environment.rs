@@ -106,16 +106,20 @@ impl Environment {
         wired.or(definition.model.base_url.as_deref())
     }
 
-    /// Variables that the model's name and place need and that are not set. What they hold is no secret.
-    pub(crate) fn unset_of_model(&self, definition: &Definition) -> Vec<String> {
+    /// The name and the place of a definition's model here, which may hold references. What these hold is no secret.
+    pub(crate) fn texts_of_model<'a>(&'a self, definition: &'a Definition) -> impl Iterator<Item = &'a str> {
         let is_service = crate::model::service::dialect(&definition.model.provider).is_some();
         let name = is_service.then_some(definition.model.name.as_str());
-        let texts = name.into_iter().chain(self.base_url_of(definition));
+        name.into_iter().chain(self.base_url_of(definition))
+    }
+
+    /// The variables without a default that a text refers to and that are not set.
+    pub(crate) fn unset_in(&self, text: &str) -> Vec<String> {
         let unset = |piece| match piece {
             Piece::Environment(name, None) if matches!(self.get(name), Ok(None)) => Some(name.to_owned()),
             _ => None,
         };
-        texts.filter_map(|text| pieces(text).ok()).flatten().filter_map(unset).collect()
+        pieces(text).ok().into_iter().flatten().filter_map(unset).collect()
     }
 
     /// Every text of a tool that may hold a reference to the environment, as it is used here.

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use lodestep_core::Definition;
 use lodestep_core::reference::{Piece, pieces};
+use serde::Serialize;
 
 pub use environment::{Environment, ModelWiring};
 pub use panics::scrub_panics;
@@ -83,7 +84,8 @@ impl Secrets {
                 (Some(value), _) => secrets.values.extend([(name.to_owned(), value)]),
             }
         }
-        secrets.missing.extend(environment.unset_of_model(definition));
+        let texts = environment.texts_of_model(definition);
+        secrets.missing.extend(texts.flat_map(|text| environment.unset_in(text)));
         secrets
     }
 
@@ -117,6 +119,29 @@ pub struct Lacking {
     pub short: Vec<String>,
     /// Those whose source gives no value, each with the reason.
     pub unread: Vec<String>,
+}
+
+/// A variable that is not set here, and what needs it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Unset {
+    /// Its name.
+    pub variable: String,
+    /// `tool pay`, `the model`.
+    pub by: String,
+}
+
+/// The variables without a default that are not set here, each with everything that needs it.
+pub fn unset(definition: &Definition, environment: &Environment) -> Vec<Unset> {
+    let of_model = environment.key_of(definition).into_iter().chain(environment.texts_of_model(definition));
+    let of_tools = definition.tools.iter().flat_map(|tool| {
+        let texts = environment.texts_of(&definition.name, tool).into_iter();
+        texts.map(|text| (format!("tool {}", tool.name), text))
+    });
+    let needs = of_model.map(|text| ("the model".to_owned(), text)).chain(of_tools);
+    let unset = needs.flat_map(|(by, text)| {
+        environment.unset_in(text).into_iter().map(move |variable| Unset { variable, by: by.clone() })
+    });
+    unset.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// Looks for the values of all variables that a definition's tools and model need.
