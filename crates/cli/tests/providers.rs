@@ -152,6 +152,28 @@ fn what_is_not_set_here_is_named_by_a_check_with_what_needs_it_and_is_no_fault()
 }
 
 #[test]
+fn a_command_for_a_stopped_run_says_that_it_is_why_and_what_lets_it_go_on() {
+    let world = World::new();
+    let (service, agent) = finishing(&world, WAYS[2], "", "");
+    service.server.plan([Fault::Unauthorized]);
+    world.lodestep(&["run", &agent]).exits(6);
+    let again = world.lodestep(&["run", &agent]).exits(6);
+    let command = world.json(&["todo"])[0]["command"].as_str().expect("a command").to_owned();
+    for part in ["is stopped at step 3, and this does not resume it: the provider rejects", "HTTP 401", &command] {
+        assert!(again.err.contains(part), "{part}: {again:?}");
+    }
+    assert!(!again.err.contains("going on with") && !again.err.contains("model  openai"), "{again:?}");
+    assert_eq!(service.requests(), 1, "nothing was asked");
+    // A word that came since is read.
+    let id = world.run_id();
+    world.lodestep(&["resume", "--agent", "served", "--yes"]).exits(0);
+    let going = world.lodestep(&["run", &agent]).exits(0);
+    assert!(going.err.contains("going on with"), "{going:?}");
+    let over = world.lodestep(&["run", &agent, "--id", &id]).exits(0);
+    assert!(over.err.contains("is completed at step") && !over.err.contains("going on with"), "{over:?}");
+}
+
+#[test]
 fn what_was_spent_is_told_exactly_beside_its_limit() {
     let world = World::new();
     let price = "price = { input = 1.25, output = 2.5 }\n";

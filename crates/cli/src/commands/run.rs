@@ -7,7 +7,7 @@ use std::time::Duration;
 use lodestep::core::ids::DEFAULT_NAMESPACE;
 use lodestep::core::json::canonical;
 use lodestep::core::rules::inbox::Verdict;
-use lodestep::core::rules::standing::{Reason, Standing, Status};
+use lodestep::core::rules::standing::{Reason, Standing, Status, standing};
 use lodestep::core::{Definition, Digest, Error, Result, RunId, RunKey};
 use lodestep::secrets::Lacking;
 use lodestep::store::{Filter, RunRow, Started, Store};
@@ -19,7 +19,7 @@ use crate::app::App;
 use crate::args::RunArgs;
 use crate::commands::check::check;
 use crate::commands::dry_run::dry_run;
-use crate::commands::{crashing, show, upgrade};
+use crate::commands::{crashing, show, todo, upgrade};
 use crate::findings::Findings;
 use crate::fitness;
 use crate::following::{Following, ended_unseen};
@@ -151,7 +151,10 @@ async fn going_on(
     other: &str,
 ) -> Arc<RunKey> {
     let id = short_id(row.run.key.run.as_str(), &[]);
-    lodestep::note!("going on with {id} at step {}; {other}{}", row.seq, as_process());
+    match stands_still(app, runtime, row).await {
+        Some(why) => lodestep::note!("{why}; {other}"),
+        None => lodestep::note!("going on with {id} at step {}; {other}{}", row.seq, as_process()),
+    }
     if row.holder.as_ref().is_some_and(|holder| runtime.store().is_alive(holder)) {
         lodestep::note!("  another process works on it now: this one waits, and goes on with what that one leaves");
     }
@@ -169,6 +172,26 @@ async fn going_on(
         }
     }
     row.run.key.clone()
+}
+
+/// Of a run that this command does not move, that it stands still, why, and the command that lets it go on. The words that
+/// came to it since are read first.
+async fn stands_still(app: &App, runtime: &Runtime, row: &RunRow) -> Option<String> {
+    let opened = inspect::open(runtime.store(), &row.run.key).await.ok()?;
+    let id = short_id(row.run.key.run.as_str(), &[]);
+    let status = opened.standing.status;
+    if standing(&opened.ahead).status != status {
+        return None;
+    }
+    let stands = format!("run {id} is {} at step {}", status.as_str(), row.seq);
+    let (command, or) = match status {
+        Status::Stopped => todo::after_a_stop(Some(&opened), id),
+        Status::Completed | Status::Failed | Status::Cancelled => return Some(stands),
+        _ => return None,
+    };
+    let why = line(&people::stopped_because(&opened), 160);
+    let command = app.command(&command);
+    Some(format!("{stands}, and this does not resume it: {why}\n  to let it go on: `{command}`  ({or})"))
 }
 
 /// For a person who wants to try what a kill does.

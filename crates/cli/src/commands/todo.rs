@@ -159,18 +159,7 @@ async fn of_run(app: &App, store: &dyn Store, sieve: &Sieve, row: RunRow) -> Vec
     };
     match row.status {
         Status::Stopped if is_meant => {
-            let needs = opened.as_ref().ok().and_then(|opened| needs_guidance(&opened.ahead));
-            let out = opened.as_ref().ok().and_then(people::out_of);
-            let (command, or) = match (needs, out) {
-                (Some((before, what)), _) => {
-                    let then = format!("then resume; or fork {id} --at {before}, before {what}; or cancel");
-                    (format!("tell {id} \"what to do now\""), then)
-                }
-                (None, Some(out)) => {
-                    (format!("quota add {id} {}", out.top_up()), format!("{}, or cancel", out.beside()))
-                }
-                (None, None) => (format!("resume {id}"), "or cancel".to_owned()),
-            };
+            let (command, or) = after_a_stop(opened.as_ref().ok(), &id);
             items.push(item("stopped", None, why, command, &or));
         }
         Status::Quarantined if is_meant => {
@@ -179,6 +168,19 @@ async fn of_run(app: &App, store: &dyn Store, sieve: &Sieve, row: RunRow) -> Vec
         _ => {}
     }
     items
+}
+
+/// The command that comes next for a stopped run, and what else would do or comes after it.
+pub fn after_a_stop(opened: Option<&Opened>, id: &str) -> (String, String) {
+    let needs = opened.and_then(|opened| needs_guidance(&opened.ahead));
+    match (needs, opened.and_then(people::out_of)) {
+        (Some((before, what)), _) => {
+            let then = format!("then resume; or fork {id} --at {before}, before {what}; or cancel");
+            (format!("tell {id} \"what to do now\""), then)
+        }
+        (None, Some(out)) => (format!("quota add {id} {}", out.top_up()), format!("{}, or cancel", out.beside())),
+        (None, None) => (format!("resume {id}"), "or cancel".to_owned()),
+    }
 }
 
 /// The open requests, as their runs know them.
