@@ -60,6 +60,15 @@ pub fn show() -> Value {
     let mut shown = standing();
     let why = "Why programs of the run would not be kept from the store on this machine; null where they are, or none is started.";
     field(&mut shown, "uncaged", or_null(text(why)));
+    let model = object(
+        "The model that it asks; null when its definition can't be read.",
+        &[
+            ("provider", text("Its provider.")),
+            ("name", text("Its name there, as it is written; may be empty.")),
+            ("base_url", or_null(text("Where the service is, as it is written; null for the provider's own place."))),
+        ],
+    );
+    field(&mut shown, "model", or_null(model));
     schema("lodestep show --json", "A run.", shown)
 }
 

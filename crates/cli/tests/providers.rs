@@ -152,6 +152,43 @@ fn what_is_not_set_here_is_named_by_a_check_with_what_needs_it_and_is_no_fault()
 }
 
 #[test]
+fn the_model_and_its_place_are_named_where_a_run_begins_and_where_it_is_shown() {
+    for way in WAYS {
+        let world = World::new();
+        let (service, agent) = finishing(&world, way, "", "");
+        let text = world.read("agent.toml").replace("name = \"m\"", "name = \"${env:WHICH:-m}-8b\"");
+        world.write("agent.toml", &text);
+        let (provider, url) = (service.provider(), text.lines().find(|line| line.starts_with("base_url")));
+        let url = url.and_then(|line| line.split('"').nth(1)).expect("a url");
+        let said = Said::of(world.command(&["run", &agent]).env("WHICH", "qwen3").output().expect("ran")).exits(0);
+        assert!(said.err.contains(&format!("  model  {provider}:qwen3-8b at {url}\n")), "{said:?}");
+        let shown = world.lodestep(&["show", &world.run_id()]).exits(0).out;
+        assert!(shown.contains(&format!("\nmodel  {provider}:${{env:WHICH:-m}}-8b at {url}\n")), "{shown}");
+        let shown = world.json(&["show", &world.run_id()]);
+        let written = json!({ "provider": provider, "name": "${env:WHICH:-m}-8b", "base_url": url });
+        assert_eq!(shown["model"], written);
+        // What the place says of it goes before.
+        world.write("lodestep.toml", "[agents.served.model]\nbase_url = \"https://gateway.example/v1\"\n");
+        let shown = world.json(&["show", &world.run_id()]);
+        assert_eq!(shown["model"]["base_url"], "https://gateway.example/v1");
+        is_nowhere(&world, &[&said], KEY);
+    }
+}
+
+#[test]
+fn another_model_says_which_limits_are_still_those_of_the_file() {
+    let world = World::new();
+    let (service, agent) = finishing(&world, WAYS[2], "max_output_tokens = 4_321\n", "");
+    let there = format!("openai:m2@{}", service.server.base_url(Shape::OpenAi));
+    let said = world.lodestep(&["run", &agent, "--check", "--model", &there]).exits(0);
+    let kept = "context_window 64000 and max_output_tokens 4321 are still the file's";
+    assert_eq!(said.err.matches(kept).count(), 1, "{said:?}");
+    assert!(said.err.contains("[model]"), "where they are set: {said:?}");
+    let own = world.lodestep(&["run", &agent, "--check"]).exits(0);
+    assert!(!own.err.contains("context_window"), "{own:?}");
+}
+
+#[test]
 fn a_command_for_a_stopped_run_says_that_it_is_why_and_what_lets_it_go_on() {
     let world = World::new();
     let (service, agent) = finishing(&world, WAYS[2], "", "");

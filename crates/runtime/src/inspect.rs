@@ -1,5 +1,6 @@
 //! What people ask about a run. Reads only; nothing here moves a run.
 //!
+//! - `asked_model`: which model is asked, and where.
 //! - `opened`: a run with its definition and texts, now or after any past transition.
 //! - `lineage`: what the other branches of a run's lineage did.
 //! - [`mod@diff`]: what changed between two states, in words.
@@ -7,6 +8,7 @@
 //! - [`effects`]: every effect, its attempts and what is known of it.
 //! - [`mod@verify`]: do the journal and the tables beside it still say what they said?
 
+mod asked_model;
 pub mod diff;
 mod effects;
 mod lineage;
@@ -20,6 +22,7 @@ use lodestep_core::rules::decide::Prior;
 use lodestep_core::{Error, Ordinal, Result, Stored};
 use lodestep_store::{EffectRow, JournalRow, Replay, RunRef, Store};
 
+pub use asked_model::AskedModel;
 pub use diff::{Change, diff};
 pub use effects::{Effect, EffectAttempt, KnownBy, effects};
 pub(crate) use lineage::kin;

@@ -107,6 +107,11 @@ impl Runtime {
         }
     }
 
+    /// Where the values of variables come from.
+    pub fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
     /// The store.
     pub fn store(&self) -> &dyn Store {
         self.store.as_ref()

@@ -18,7 +18,7 @@ use lodestep::{Runtime, Start, inspect};
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::commands::run::{exit_code, interruptible, is_enough};
+use crate::commands::run::{exit_code, interruptible, is_enough, tell_model};
 use crate::commands::show;
 use crate::people;
 use crate::progress::Progress;
@@ -69,6 +69,7 @@ pub async fn dry_run(
         .rehearsal(Arc::new(move |it| heard.lock().unwrap_or_else(PoisonError::into_inner).push(it)))
         .build();
     lodestep::note!("dry run: reads are done, nothing else is sent, and nothing is stored");
+    tell_model(&definition, runtime.environment());
     let start = Start {
         definition: definition.clone(),
         inputs: inputs.clone(),

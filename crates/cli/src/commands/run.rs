@@ -9,7 +9,8 @@ use lodestep::core::json::canonical;
 use lodestep::core::rules::inbox::Verdict;
 use lodestep::core::rules::standing::{Reason, Standing, Status, standing};
 use lodestep::core::{Definition, Digest, Error, Result, RunId, RunKey};
-use lodestep::secrets::Lacking;
+use lodestep::inspect::AskedModel;
+use lodestep::secrets::{Environment, Lacking};
 use lodestep::store::{Filter, RunRow, Started, Store};
 use lodestep::worker::{DRAIN, Shutdown};
 use lodestep::{Runtime, Start, agent::AgentFile, fault, inspect, secrets};
@@ -33,9 +34,7 @@ use crate::wiring::wiring;
 /// Runs an agent file.
 pub async fn run(app: &App, args: RunArgs) -> Result<u8> {
     let mut file = AgentFile::load(&args.file).map_err(Error::from)?;
-    if let Some(model) = &args.model {
-        file.use_model(model)?;
-    }
+    use_model(&mut file, args.model.as_deref())?;
     if let Some(point) = &args.crash_at {
         file.check_fault_point(point)?;
     }
@@ -142,6 +141,20 @@ fn unfit_secrets(lacking: &Lacking) -> Result<()> {
     Err(Error::new("agent.secret_short", what, next))
 }
 
+/// Puts the model that was typed in the place of the file's, and says what of the file's stays.
+pub fn use_model(file: &mut AgentFile, word: Option<&str>) -> Result<()> {
+    let Some(word) = word else { return Ok(()) };
+    file.use_model(word)?;
+    let model = &file.definition.model;
+    // That one has no window of its own.
+    if model.provider != "offline" {
+        let (window, reply) = (model.context_window, model.max_output_tokens);
+        lodestep::note!("--model {word}: context_window {window} and max_output_tokens {reply} are still the file's");
+        lodestep::note!("  if this model has others, write it with them into [model] of the file");
+    }
+    Ok(())
+}
+
 async fn going_on(
     app: &App,
     runtime: &Runtime,
@@ -220,6 +233,9 @@ pub async fn follow(app: &App, runtime: &Runtime, key: &RunKey, pace: Option<Dur
     fault::goes_on_with(app.command(&format!("resume {}", short_id(key.run.as_str(), &[]))));
     let before = inspect::open(runtime.store(), key).await?;
     fitness::tell(app, &runtime.unfit(std::slice::from_ref(&before.row)).await?);
+    if let Some(definition) = before.definition.as_ref().filter(|_| may_ask(&before)) {
+        tell_model(definition, runtime.environment());
+    }
     for action in before.checkpoint.pending.values() {
         observer.know(key, action.ordinal, &action.tool, before.text(&action.arguments).as_bytes());
     }
@@ -261,6 +277,17 @@ pub async fn follow(app: &App, runtime: &Runtime, key: &RunKey, pace: Option<Dur
         notify.drain().await;
         return Ok(code);
     }
+}
+
+/// May the run ask its model again without a person's word?
+fn may_ask(opened: &inspect::Opened) -> bool {
+    let status = standing(&opened.ahead).status;
+    !status.is_terminal() && !matches!(status, Status::Stopped | Status::Quarantined)
+}
+
+/// Says which model is asked, and where.
+pub fn tell_model(definition: &Definition, environment: &Environment) {
+    lodestep::note!("  model  {}", line(&AskedModel::named(definition, environment).to_string(), 300));
 }
 
 /// Is there nothing that this process could do by waiting a little?

@@ -11,7 +11,7 @@ use lodestep::core::quota::Quotas;
 use lodestep::core::reference::with_inputs;
 use lodestep::core::rules::completion::{Judge, judge};
 use lodestep::core::rules::standing::{Reason, Status, standing};
-use lodestep::inspect::{self, Opened};
+use lodestep::inspect::{self, AskedModel, Opened};
 use serde_json::{Value, json};
 
 use crate::app::App;
@@ -20,6 +20,7 @@ use crate::findings::Findings;
 use crate::people;
 use crate::retries;
 use crate::text::{block, line, short_id, visible};
+use crate::wiring::wiring;
 
 /// Of a longer text so many lines are shown; `--json` and `log` have it whole.
 const LINES: usize = 12;
@@ -37,13 +38,16 @@ pub async fn show(app: &App, run: &str, at: Option<u64>) -> Result<u8> {
     };
     Findings::of(app).tell_of(app, &row.run);
     let uncaged = uncaged(&runtime, &opened).await;
+    let model = asked_model(app, &opened);
     if app.json {
         let mut shown = as_json(&opened);
         shown["uncaged"] = json!(uncaged);
+        shown["model"] = json!(model);
         app.print(&format!("{shown}\n"));
         return Ok(0);
     }
     let mut text = at.map_or_else(|| heading(&opened), |at| heading_at(&opened, at));
+    text.extend(model.map(|model| format!("model  {}\n", line(&model.to_string(), 300))));
     section(&mut text, "damage", &damage(&opened));
     section(&mut text, "objective", &visible(&objective(&opened).unwrap_or_default()));
     section(&mut text, "inputs", &inputs(&opened));
@@ -67,6 +71,12 @@ pub async fn show(app: &App, run: &str, at: Option<u64>) -> Result<u8> {
     }
     app.print(&text);
     Ok(0)
+}
+
+/// The model of a run, and where it is asked from here. A file beside the store that can't be read says nothing of that.
+fn asked_model(app: &App, opened: &Opened) -> Option<AskedModel> {
+    let environment = wiring(app, None).map(|wiring| wiring.environment()).unwrap_or_default();
+    opened.definition.as_ref().map(|definition| AskedModel::written(definition, &environment))
 }
 
 /// Why programs of a run that is not over would not be kept from the store on this machine.

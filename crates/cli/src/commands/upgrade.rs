@@ -12,6 +12,7 @@ use crate::app::App;
 use crate::args::UpgradeArgs;
 use crate::bulk::{self, Bulk, Chosen, Item, Then};
 use crate::commands::diff;
+use crate::commands::run::use_model;
 use crate::select::{MOST, Selected, Selection, either, unfinished};
 use crate::text::{line, short_id};
 
@@ -29,9 +30,7 @@ pub async fn upgrade(app: &App, args: UpgradeArgs) -> Result<u8> {
         return Err(Error::new("usage.file", what, "name it: `lodestep upgrade RUN FILE`"));
     };
     let mut file = AgentFile::load(&file).map_err(Error::from)?;
-    if let Some(model) = &model {
-        file.use_model(model)?;
-    }
+    use_model(&mut file, model.as_deref())?;
     let runtime = app.open(false)?;
     match run {
         Some(run) => {
