@@ -5,10 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lodestep_core::definition::ModelSpec;
+use lodestep_core::json::canonical;
 use lodestep_core::{Definition, Digest, Error, Result};
 use lodestep_model::{Model, ModelError, ModelFuture, Progress, Request};
 use lodestep_providers::{Dialect, Patience, Provider, Settings};
 
+use serde_json::{Value, json};
+
+use crate::inspect::AskedModel;
 use crate::secrets::Environment;
 use crate::tools::http::Target;
 
@@ -69,15 +73,16 @@ impl Model for Service {
 
     fn shares_limits_as(&self) -> Option<String> {
         let provider = self.provider().ok()?;
-        let Settings { dialect, base_url, model, .. } = provider.settings();
+        let Settings { base_url, model, .. } = provider.settings();
         let key = self.environment.key_of(&self.definition).map(|text| self.environment.fill(text)).transpose().ok()?;
-        Some(format!("{}:{model}@{base_url} {}", dialect.name(), mark(key.as_deref())))
+        let mark = mark(&json!([model, base_url, key]));
+        Some(format!("{} {mark}", AskedModel::written(&self.definition, &self.environment)))
     }
 }
 
-/// Tells one key from another. Two bytes of a digest are too few to find the key by.
-fn mark(key: Option<&str>) -> String {
-    key.map_or_else(|| "-".to_owned(), |key| Digest::of(key.as_bytes()).to_string()[..4].to_owned())
+/// Tells apart what is filled in. Two bytes of a digest are too few to find a key by, or a token in a place's name.
+fn mark(filled_in: &Value) -> String {
+    Digest::of(&canonical(filled_in)).to_hex()[..4].to_owned()
 }
 
 /// Where and how a definition's model is asked now.
@@ -197,6 +202,28 @@ mod tests {
             assert!(said.contains(what), "{text}: {said}");
         }
         assert!(sound_url(OpenAi, "http://api.example/v1", false).is_ok(), "nothing secret is sent");
+    }
+
+    #[cfg(feature = "testing")]
+    #[test]
+    fn what_a_limit_is_counted_by_tells_keys_and_places_apart_and_names_neither() {
+        let shared = |key: &'static str, token: &'static str| {
+            let values = [("KEY", key), ("TOKEN", token)];
+            let environment = Environment::new(move |name| {
+                values.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+            });
+            let mut definition = crate::testing::Script::of_each_class().definition("run", Default::default());
+            let base_url = Some("https://gateway.example/${env:TOKEN}/v1".to_owned());
+            let (provider, name, api_key) = ("openai".to_owned(), "m".to_owned(), Some("${env:KEY}".to_owned()));
+            definition.model = ModelSpec { provider, name, base_url, api_key, ..ModelSpec::default() };
+            Service::of(&definition, Dialect::OpenAi, &environment).shares_limits_as().expect("it can be asked")
+        };
+        let one = shared("k-0123456789", "t-0123456789");
+        assert_eq!(one, shared("k-0123456789", "t-0123456789"));
+        assert_ne!(one, shared("k-9876543210", "t-0123456789"));
+        assert_ne!(one, shared("k-0123456789", "t-9876543210"));
+        let written = "openai:m at https://gateway.example/${env:TOKEN}/v1 ";
+        assert_eq!(one.strip_prefix(written).map(str::len), Some(4), "{one}");
     }
 
     #[cfg(feature = "testing")]
