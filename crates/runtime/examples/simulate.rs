@@ -29,31 +29,64 @@ struct Total {
     failed: Vec<Outcome>,
 }
 
+/// What is to be played.
+struct Asked {
+    seed: Option<u64>,
+    from: u64,
+    count: u64,
+    store: Option<StoreKind>,
+    exhaustive: bool,
+}
+
+impl Asked {
+    /// Reads the command line; says what of it is not understood.
+    fn of(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut asked = Self { seed: None, from: 0, count: 1_000, store: None, exhaustive: false };
+        while let Some(word) = words.next() {
+            let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
+            match word.as_str() {
+                "--exhaustive" => asked.exhaustive = true,
+                "--seed" => asked.seed = Some(number(&value()?)?),
+                "--from" => asked.from = number(&value()?)?,
+                "--seeds" => asked.count = number(&value()?)?,
+                "--store" => asked.store = store(&value()?)?,
+                other => return Err(format!("`{other}` is not understood; `--help` says what is")),
+            }
+        }
+        Ok(asked)
+    }
+}
+
+fn number(word: &str) -> Result<u64, String> {
+    word.parse().map_err(|_| format!("`{word}` is no number from 0 to {}", u64::MAX))
+}
+
+fn store(word: &str) -> Result<Option<StoreKind>, String> {
+    match word {
+        "memory" => Ok(Some(StoreKind::Memory)),
+        "sqlite" => Ok(Some(StoreKind::Sqlite)),
+        "mixed" => Ok(None),
+        other => Err(format!("`{other}` is no store; write --store with memory, sqlite or mixed")),
+    }
+}
+
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let number = |name: &str| {
-        let at = args.iter().position(|arg| arg == name)?;
-        args.get(at + 1)?.parse::<u64>().ok()
-    };
-    let store = match args.iter().position(|arg| arg == "--store").and_then(|at| args.get(at + 1)).map(String::as_str) {
-        Some("memory") => Some(StoreKind::Memory),
-        Some("sqlite") => Some(StoreKind::Sqlite),
-        None | Some("mixed") => None,
-        Some(other) => {
-            eprintln!("`{other}` is no store; write --store with memory, sqlite or mixed");
+    let Asked { seed, from, count, store, exhaustive } = match Asked::of(std::env::args().skip(1)) {
+        Ok(asked) => asked,
+        Err(what) => {
+            eprintln!("{what}");
             return ExitCode::from(2);
         }
     };
-    if let Some(seed) = number("--seed") {
+    if let Some(seed) = seed {
         let outcome = simulate(Plan { seed, store, tells: true, ..Plan::default() });
         outcome.story.iter().for_each(|line| println!("{line}"));
         outcome.faults.iter().for_each(|fault| println!("fault: {fault}"));
         return if outcome.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
-    if args.iter().any(|arg| arg == "--exhaustive") {
+    if exhaustive {
         return exhaust(store);
     }
-    let (from, count) = (number("--from").unwrap_or(0), number("--seeds").unwrap_or(1_000));
     let total = Mutex::new(Total::default());
     let started = Instant::now();
     on_every_core(count, |at| {
