@@ -267,3 +267,24 @@ fn a_base_url_of_a_variable_that_is_none_starts_nothing_and_stops_what_is_under_
     assert!(stopped.out.contains("127.0.0.1:1/v1") && stopped.out.contains("stopped: model"), "{stopped:?}");
     with(&right, &["resume", &id]).exits(0);
 }
+
+#[test]
+fn a_gateway_that_refuses_max_tokens_is_told_by_the_wiring_of_its_place_to_be_asked_otherwise() {
+    for way in WAYS.into_iter().filter(|(shape, _)| *shape == Shape::OpenAi) {
+        let world = World::new();
+        let options = Options::new(by_decisions(vec![finish()]));
+        let service = Service::of(way, Options { only_max_completion_tokens: true, ..options });
+        let agent = service.agent(&world, "", "").to_str().expect("a path").to_owned();
+        let refused = world.lodestep(&["run", &agent]);
+        let key = "output_limit_field = \"max_completion_tokens\"";
+        stopped_saying(&world, &refused, &["HTTP 400", "'max_tokens' is not supported", key, "lodestep.toml"]);
+        let wiring = world.read("lodestep.toml");
+        world.write("lodestep.toml", &format!("{wiring}[agents.served.model]\n{key}\n"));
+        world.lodestep(&["resume", &world.run_id()]).exits(0);
+        let wired = world.read("agent.toml").replace("stream =", &format!("{key}\nstream ="));
+        world.write("lodestep.toml", &wiring);
+        world.write("agent.toml", &wired);
+        world.lodestep(&["run", &agent, "--new"]).exits(0);
+        assert_eq!(service.server.bill().answered(), 2, "{way:?}: one by the place, one by the agent");
+    }
+}

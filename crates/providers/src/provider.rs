@@ -10,6 +10,7 @@ use sse_stream::Sse;
 use tokio::time::timeout;
 
 use crate::body::{self, Clock};
+use crate::refusal::Sent;
 use crate::settings::{Dialect, Settings};
 use crate::{anthropic, client, openai, refusal};
 
@@ -47,7 +48,8 @@ impl Provider {
         let (status, headers) = (response.status(), response.headers().clone());
         if !status.is_success() {
             let body = body::beginning(response, clock).await;
-            return Err(refusal::of(status, &headers, &body, has_key));
+            let sent = Sent { has_key, output_limit_field: self.settings.output_limit_field() };
+            return Err(refusal::of(status, &headers, &body, sent));
         }
         if kind_of(&headers).starts_with("text/html") {
             let said =

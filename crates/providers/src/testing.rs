@@ -31,12 +31,13 @@ pub async fn streamed(dialect: Dialect, body: &[u8], piece: usize) -> Result<Rep
     provider::assemble(&settings(dialect), events, &|_| {}).await
 }
 
-fn settings(dialect: Dialect) -> Settings {
+pub(crate) fn settings(dialect: Dialect) -> Settings {
     Settings {
         dialect,
         base_url: String::new(),
         model: "m".to_owned(),
         params: serde_json::Map::new(),
+        output_limit_field: None,
         stream: true,
         patience: Patience::default(),
     }

@@ -7,7 +7,7 @@ use lodestep_model::{
     Blocks, Call, CallResult, Message, Model, ModelError, Progress, Reply, Request, StopReason, ToolSpec, Usage,
 };
 use lodestep_model_server::{At, Bill, Fault, Options, Outcome, Server, Shape, mind};
-use lodestep_providers::{Dialect, Patience, Provider, Settings};
+use lodestep_providers::{Dialect, OutputLimitField, Patience, Provider, Settings};
 use serde_json::{Map, Value, json};
 
 /// A way of asking.
@@ -36,6 +36,7 @@ impl Way {
             base_url: server.base_url(shape),
             model: "m".to_owned(),
             params: Map::new(),
+            output_limit_field: None,
             stream: self.stream,
             patience,
         }
@@ -459,5 +460,25 @@ async fn parameters_are_sent_as_they_are_and_a_dropped_call_is_over() {
         assert!(provider.ask(&request(None)).await.is_ok(), "the next one has a connection of its own");
         let outcomes: Vec<Outcome> = server.bill().entries.into_iter().map(|entry| entry.outcome).collect();
         assert_eq!(outcomes.len(), 3, "nothing was sent again: {outcomes:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_place_that_takes_the_limit_by_its_new_name_alone_says_so_and_answers_when_told_so() {
+    for way in WAYS.into_iter().filter(|way| way.dialect == Dialect::OpenAi) {
+        let mut options = Options::new(mind::from_fn(|_| Ok(reply())));
+        options.only_max_completion_tokens = true;
+        let server = Server::start(options).expect("a port of loopback");
+        let mut settings = way.settings(&server);
+        let refused = provider(settings.clone()).ask(&request(None)).await;
+        let Err(ModelError::Rejected(said)) = &refused else { panic!("{way:?}: {refused:?}") };
+        for part in ["'max_tokens' is not supported", "`output_limit_field = \"max_completion_tokens\"`", "[model]"] {
+            assert!(said.contains(part), "{way:?}: {said}");
+        }
+        settings.output_limit_field = Some(OutputLimitField::MaxCompletionTokens);
+        let got = provider(settings).ask(&request(None)).await.unwrap_or_else(|error| panic!("{way:?}: {error}"));
+        assert_eq!(got.calls.len(), 2, "{way:?}");
+        let body = server.bill().entries[1].body.clone().expect("JSON");
+        assert_eq!((&body["max_completion_tokens"], &body["max_tokens"]), (&json!(1_000), &Value::Null), "{way:?}");
     }
 }
