@@ -188,6 +188,37 @@ fn a_lost_reply_is_charged_and_everywhere_said_to_be_unconfirmed() {
 }
 
 #[test]
+fn a_stream_that_reported_more_than_was_held_back_before_it_broke_is_charged_that_everywhere() {
+    for (way, fault) in [
+        ((Shape::Anthropic, true), Fault::Reset(At::Arguments)),
+        ((Shape::Anthropic, true), Fault::Cut(At::End)),
+        ((Shape::OpenAi, true), Fault::Cut(At::End)),
+    ] {
+        let world = World::new();
+        let hidden_tokens = 30_000;
+        let options = Options { hidden_tokens, ..Options::new(by_decisions(vec![finish()])) };
+        let service = Service::of(way, options);
+        let model = "max_attempts = 1\nprice = { input = 1, output = 2, cache_write = 1 }\n";
+        let agent = service.agent(&world, model, "[quota]\nusd = 5\n");
+        service.server.plan([fault.clone()]);
+        let lost = world.lodestep(&["run", agent.to_str().expect("a path")]);
+        stopped_saying(&world, &lost, &["no reply (1 in a row, its charge is unconfirmed)", "the reply was lost"]);
+        let billed = service.sound_bill().total().input;
+        assert!(billed > hidden_tokens, "{way:?} {fault:?}");
+        let id = world.run_id();
+        let shown = world.lodestep(&["show", &id]).exits(0).out;
+        let line = format!("unconfirmed of it: 1 model calls, {billed} tokens in, 4096 out");
+        assert!(shown.contains(&line), "{way:?} {fault:?}: {line}: {shown}");
+        let quota = &world.json(&["show", &id])["checkpoint"]["quota"];
+        assert_eq!(quota["used"], quota["unconfirmed"], "{way:?} {fault:?}");
+        assert_eq!(quota["used"]["usd_micro"], json!(billed + 2 * 4_096), "{way:?} {fault:?}: by the price");
+        assert!(quota["overrun"]["input_tokens"].as_u64() > Some(20_000), "{way:?} {fault:?}: {quota}");
+        let log = world.lodestep(&["log", &id]).exits(0).out;
+        assert!(log.contains(": charged as reported before it was lost, unconfirmed: the reply"), "{way:?}: {log}");
+    }
+}
+
+#[test]
 fn a_worker_that_dies_with_a_call_leaves_a_charge_that_is_said_to_be_unconfirmed() {
     for way in WAYS {
         let world = World::new();

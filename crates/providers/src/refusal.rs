@@ -75,7 +75,7 @@ pub fn of(status: StatusCode, headers: &HeaderMap, body: &[u8], sent: Sent) -> M
             ))
         }
         // It may have waited for what the model said.
-        408 | 500.. => ModelError::Lost(said),
+        408 | 500.. => ModelError::lost(said),
         _ => ModelError::Rejected(said),
     }
 }
@@ -104,7 +104,7 @@ pub fn in_stream(error: &Value, has_begun: bool) -> ModelError {
     if !has_begun && TOO_LONG.iter().any(|sign| lower.contains(sign)) {
         ModelError::TooLong(said)
     } else {
-        ModelError::Lost(said)
+        ModelError::lost(said)
     }
 }
 
@@ -183,13 +183,13 @@ mod tests {
     fn an_error_in_a_stream_is_a_lost_reply_or_a_request_that_is_too_long() {
         let of = |json: &str| in_stream(&serde_json::from_str(json).expect(json), false);
         let overloaded = of(r#"{"type":"overloaded_error","message":"Overloaded"}"#);
-        let ModelError::Lost(said) = overloaded else { panic!("{overloaded:?}") };
+        let ModelError::Lost { message: said, .. } = overloaded else { panic!("{overloaded:?}") };
         assert_eq!(said, "an error in the stream: overloaded_error: Overloaded");
         let long = of(r#"{"code":"context_length_exceeded","message":"too many"}"#);
         assert!(matches!(long, ModelError::TooLong(_)), "{long:?}");
-        assert!(matches!(of("null"), ModelError::Lost(_)));
+        assert!(matches!(of("null"), ModelError::Lost { .. }));
         let late = in_stream(&serde_json::json!({"code": "context_length_exceeded", "message": "x"}), true);
-        assert!(matches!(late, ModelError::Lost(_)), "a reply had begun, and is billed: {late:?}");
+        assert!(matches!(late, ModelError::Lost { .. }), "a reply had begun, and is billed: {late:?}");
     }
 
     #[test]
@@ -228,7 +228,7 @@ mod tests {
             assert!(matches!(of_body(status, body), ModelError::Rejected(_)), "{status} {body}");
         }
         for status in [500, 502, 504, 408] {
-            assert!(matches!(of_body(status, "<html>bad gateway</html>"), ModelError::Lost(_)), "{status}");
+            assert!(matches!(of_body(status, "<html>bad gateway</html>"), ModelError::Lost { .. }), "{status}");
         }
         let ModelError::Rejected(said) = of_body(404, r#"{"error":"model `x` not found"}"#) else { panic!() };
         assert!(said.starts_with("HTTP 404 Not Found: model `x` not found (request req_1). Is `base_url` "), "{said}");

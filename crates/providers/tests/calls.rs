@@ -184,7 +184,7 @@ fn taken(asked: &Result<Reply, ModelError>) -> Taken {
         Ok(reply) if reply.stop == StopReason::Refused => Taken::Refused,
         Ok(_) => Taken::Reply,
         Err(ModelError::Busy { retry_after_ms, .. }) => Taken::Busy(*retry_after_ms),
-        Err(ModelError::Lost(_)) => Taken::Lost,
+        Err(ModelError::Lost { .. }) => Taken::Lost,
         Err(ModelError::Rejected(_)) => Taken::Rejected,
         Err(other) => panic!("{other}"),
     }
@@ -244,7 +244,7 @@ async fn a_silent_service_is_given_up_and_may_have_been_billed() {
     for way in WAYS.into_iter().filter(|way| way.stream) {
         for at in [At::Headers, At::Start, At::Text, At::Arguments, At::End] {
             let (asked, _) = ask(way, Some(Fault::Stall(at))).await;
-            let Err(ModelError::Lost(why)) = asked else { panic!("{way:?} {at:?}: {asked:?}") };
+            let Err(ModelError::Lost { message: why, .. }) = asked else { panic!("{way:?} {at:?}: {asked:?}") };
             assert!(why.contains("for 0.4 s"), "{way:?} {at:?}: {why}");
         }
     }
@@ -253,7 +253,7 @@ async fn a_silent_service_is_given_up_and_may_have_been_billed() {
     let mut settings = WAYS[1].settings(&server);
     settings.patience.whole = Duration::from_millis(300);
     let asked = provider(settings).ask(&request(None)).await;
-    let Err(ModelError::Lost(why)) = asked else { panic!("{asked:?}") };
+    let Err(ModelError::Lost { message: why, .. }) = asked else { panic!("{asked:?}") };
     assert!(why.contains("no whole reply within 0.3 s"), "{why}");
 }
 
@@ -416,7 +416,7 @@ async fn an_error_about_the_context_after_a_reply_began_is_a_lost_reply() {
         let early = of(format!("data: {error}\n\n")).await;
         assert!(matches!(early, Err(ModelError::TooLong(_))), "{dialect:?}: {early:?}");
         let late = of(format!("data: {begun}\n\ndata: {error}\n\n")).await;
-        assert!(matches!(late, Err(ModelError::Lost(_))), "{dialect:?}: it is billed: {late:?}");
+        assert!(matches!(late, Err(ModelError::Lost { .. })), "{dialect:?}: it is billed: {late:?}");
     }
 }
 
@@ -480,5 +480,24 @@ async fn a_place_that_takes_the_limit_by_its_new_name_alone_says_so_and_answers_
         assert_eq!(got.calls.len(), 2, "{way:?}");
         let body = server.bill().entries[1].body.clone().expect("JSON");
         assert_eq!((&body["max_completion_tokens"], &body["max_tokens"]), (&json!(1_000), &Value::Null), "{way:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_tells_what_it_had_reported_and_a_whole_that_breaks_has_reported_nothing() {
+    for way in WAYS {
+        for at in [At::Start, At::Arguments, At::End] {
+            let (asked, bill) = ask(way, Some(Fault::Cut(at))).await;
+            let Err(ModelError::Lost { reported, .. }) = asked else { panic!("{way:?} {at:?}: {asked:?}") };
+            let billed = bill.entries[0].tokens;
+            // One dialect counts the request at the beginning and the reply at its end, the other one both at the end.
+            let counted = match (way.dialect, at) {
+                _ if !way.stream => (0, 0),
+                (_, At::End) => (billed.input, billed.output),
+                (Dialect::Anthropic, _) => (billed.input, 1),
+                (Dialect::OpenAi, _) => (0, 0),
+            };
+            assert_eq!((reported.input_tokens, reported.output_tokens), counted, "{way:?} {at:?}");
+        }
     }
 }

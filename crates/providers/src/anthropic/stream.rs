@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lodestep_model::{Call, ModelError, Progress, Reply};
+use lodestep_model::{Call, ModelError, Progress, Reply, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -78,7 +78,7 @@ impl Assembled {
 
     fn add(&mut self, index: u64, delta: &Delta, watch: &dyn Fn(Progress<'_>)) -> Result<(), ModelError> {
         let Some(block) = self.blocks.get_mut(&index) else {
-            return Err(ModelError::Lost(format!("the stream adds to block {index}, which has not begun")));
+            return Err(ModelError::lost(format!("the stream adds to block {index}, which has not begun")));
         };
         if let Some(text) = &delta.text {
             block.text.push(text);
@@ -102,7 +102,7 @@ impl Assembled {
 impl Assembly for Assembled {
     fn take(&mut self, data: &str, watch: &(dyn Fn(Progress<'_>) + Send + Sync)) -> Result<Part, ModelError> {
         let event: Event = serde_json::from_str(data)
-            .map_err(|error| ModelError::Lost(format!("an event of the stream can't be read: {error}")))?;
+            .map_err(|error| ModelError::lost(format!("an event of the stream can't be read: {error}")))?;
         match event.kind.as_str() {
             "message_start" => {
                 let begun = event.message.unwrap_or(Begun { model: None, usage: None });
@@ -128,7 +128,7 @@ impl Assembly for Assembled {
 
     fn reply(&mut self) -> Result<Reply, ModelError> {
         let Some(stop_reason) = &self.stop_reason else {
-            return Err(ModelError::Lost("the reply does not say why it stopped".to_owned()));
+            return Err(ModelError::lost("the reply does not say why it stopped"));
         };
         let mut reply = Reply { stop: stop(stop_reason), model: self.model.take(), ..Reply::default() };
         reply.usage = self.tokens.usage();
@@ -151,6 +151,10 @@ impl Assembly for Assembled {
         }
         reply.blocks = blocks(&signed, &self.settings);
         Ok(reply)
+    }
+
+    fn used(&self) -> Usage {
+        self.tokens.so_far()
     }
 }
 

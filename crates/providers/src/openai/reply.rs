@@ -71,13 +71,18 @@ struct Details {
 impl Tokens {
     /// `None` when a number is missing that a charge needs.
     pub fn usage(self) -> Option<Usage> {
+        (self.prompt_tokens.is_some() && self.completion_tokens.is_some()).then(|| self.so_far())
+    }
+
+    /// What has been said; zero for what has not.
+    pub fn so_far(self) -> Usage {
         let cached = self.prompt_tokens_details.and_then(|details| details.cached_tokens);
-        Some(Usage {
-            input_tokens: self.prompt_tokens?,
-            output_tokens: self.completion_tokens?,
-            cache_read_tokens: cached.or(self.prompt_cache_hit_tokens).unwrap_or(0),
+        Usage {
+            input_tokens: self.prompt_tokens.unwrap_or_default(),
+            output_tokens: self.completion_tokens.unwrap_or_default(),
+            cache_read_tokens: cached.or(self.prompt_cache_hit_tokens).unwrap_or_default(),
             cache_write_tokens: 0,
-        })
+        }
     }
 }
 
@@ -88,12 +93,12 @@ impl Tokens {
 /// `Lost` for what is no reply: it may have been billed.
 pub fn whole(body: &[u8]) -> Result<Reply, ModelError> {
     let completion: Completion = serde_json::from_slice(body)
-        .map_err(|error| ModelError::Lost(format!("the reply is not what chat completions are: {error}")))?;
+        .map_err(|error| ModelError::lost(format!("the reply is not what chat completions are: {error}")))?;
     if let Some(error) = completion.error.filter(|error| !error.is_null()) {
         return Err(refusal::in_stream(&error, !completion.choices.is_empty()));
     }
     let Some(choice) = completion.choices.into_iter().next() else {
-        return Err(ModelError::Lost("the reply has no choice".to_owned()));
+        return Err(ModelError::lost("the reply has no choice"));
     };
     let text = choice.message.content.map(|raw| text(&raw)).unwrap_or_default();
     let refusal = choice.message.refusal.unwrap_or_default().shown();
@@ -118,7 +123,8 @@ pub(super) fn finished(
     tokens: Option<Tokens>,
 ) -> Result<Reply, ModelError> {
     let Some(reason) = finish_reason else {
-        return Err(ModelError::Lost("the reply does not say why it stopped".to_owned()));
+        let used = tokens.unwrap_or_default().so_far();
+        return Err(ModelError::lost("the reply does not say why it stopped").reporting(used));
     };
     reply.stop = match reason {
         "length" => StopReason::OutputLimit,

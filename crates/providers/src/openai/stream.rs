@@ -1,6 +1,6 @@
 //! A chat completion that comes as a stream (<https://platform.openai.com/docs/api-reference/chat-streaming>).
 
-use lodestep_model::{Call, ModelError, Progress, Reply};
+use lodestep_model::{Call, ModelError, Progress, Reply, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -109,7 +109,7 @@ impl Assembly for Assembled {
             return Ok(Part::Last);
         }
         let chunk: Chunk = serde_json::from_str(data)
-            .map_err(|error| ModelError::Lost(format!("a chunk of the stream can't be read: {error}")))?;
+            .map_err(|error| ModelError::lost(format!("a chunk of the stream can't be read: {error}")))?;
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
             return Err(refusal::in_stream(&error, self.has_begun));
         }
@@ -141,5 +141,9 @@ impl Assembly for Assembled {
         let reply =
             Reply { text: self.text.text(), calls: calls.collect(), model: self.model.take(), ..Reply::default() };
         finished(reply, self.finish_reason.as_deref(), self.refusal.text(), self.tokens)
+    }
+
+    fn used(&self) -> Usage {
+        self.tokens.unwrap_or_default().so_far()
     }
 }

@@ -25,7 +25,7 @@ pub(crate) fn scrub_reply(scrubber: &Scrubber, reply: &mut Result<Reply, ModelEr
         Err(
             ModelError::NotSent(text)
             | ModelError::Busy { message: text, .. }
-            | ModelError::Lost(text)
+            | ModelError::Lost { message: text, .. }
             | ModelError::TooLong(text)
             | ModelError::Rejected(text),
         ) => removed.add(scrubber.scrub_text(text)),

@@ -1,11 +1,11 @@
 //! What came back from outside, and the events that a lost or failed call of the model means.
 
 use lodestep_core::checkpoint::Phase;
-use lodestep_core::event::{CallFailure, CallLost, ErrorKind, ErrorLogged, Event};
+use lodestep_core::event::{CallFailure, ErrorKind, ErrorLogged, Event};
 use lodestep_core::rules::ask;
 use lodestep_core::rules::settle::{Attempt, LookedUp, settle, settle_lookup};
 use lodestep_core::{Checkpoint, Definition, Draft, Ordinal, Result};
-use lodestep_model::{ModelError, Reply};
+use lodestep_model::{ModelError, Reply, Usage};
 
 use crate::secrets::Removed;
 use crate::tools::Sight;
@@ -72,17 +72,22 @@ pub(super) fn tool_of(checkpoint: &Checkpoint, done: &Done) -> Option<String> {
 }
 
 pub(super) fn fail(draft: &mut Draft, definition: &Definition, call: u64, error: &ModelError) -> Result<()> {
+    let reported = match error {
+        ModelError::Lost { reported, .. } => *reported,
+        _ => Usage::default(),
+    };
+    if matches!(draft.checkpoint().phase, Phase::Cancelling { .. }) {
+        return ask::give_up(draft, definition, call, reported);
+    }
+    let said = shortened(&error.to_string());
     let (why, wait_ms) = match error {
+        ModelError::Lost { .. } => return ask::lose(draft, definition, call, &said, reported),
         ModelError::NotSent(_) => (CallFailure::NotSent, None),
         ModelError::Busy { retry_after_ms, .. } => (CallFailure::Busy, *retry_after_ms),
-        ModelError::Lost(_) => (CallFailure::Lost, None),
         ModelError::TooLong(_) => (CallFailure::TooLong, None),
         ModelError::Rejected(_) => (CallFailure::Rejected, None),
     };
-    if matches!(draft.checkpoint().phase, Phase::Cancelling { .. }) {
-        return draft.push(Event::CallLost(CallLost { call }));
-    }
-    ask::fail(draft, definition, call, why, &shortened(&error.to_string()), wait_ms)
+    ask::fail(draft, definition, call, why, &said, wait_ms)
 }
 
 /// What a provider said, its beginning and its end. Secrets have been looked for in the whole: half of one would not be found.
