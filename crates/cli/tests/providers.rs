@@ -319,3 +319,16 @@ fn a_gateway_that_refuses_max_tokens_is_told_by_the_wiring_of_its_place_to_be_as
         assert_eq!(service.server.bill().answered(), 2, "{way:?}: one by the place, one by the agent");
     }
 }
+
+#[test]
+fn dat_02_the_log_says_that_a_text_was_ill_formed() {
+    for way in WAYS {
+        let world = World::new();
+        let (service, agent) = finishing(&world, way, "", "");
+        service.server.plan([Fault::LoneSurrogate]);
+        world.lodestep(&["run", &agent]).exits(0);
+        let log = world.lodestep(&["log", &world.run_id()]).exits(0).out;
+        let answered = log.lines().find(|line| line.contains("CallAnswered")).unwrap_or_else(|| panic!("{log}"));
+        assert!(answered.contains("became U+FFFD; the transcript has it as it came"), "{way:?}: {answered}");
+    }
+}

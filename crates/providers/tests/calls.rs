@@ -265,7 +265,9 @@ async fn odd_replies_keep_what_is_whole_in_them() {
         let doubled = of(Fault::CallIdsDoubled).await;
         assert_eq!(doubled.calls.len(), 2, "{way:?}: both are there, whatever they are called");
         assert!(of(Fault::EmptyReply).await.calls.is_empty());
-        assert!(of(Fault::LoneSurrogate).await.text.contains('\u{fffd}'), "{way:?}");
+        let half = of(Fault::LoneSurrogate).await;
+        let (kept, end) = (half.ill_formed.expect("evidence"), half.text.ends_with("\"both\".\u{fffd}"));
+        assert!(end && kept.ends_with("\\\"both\\\".\\ud99c\""), "{way:?}: {kept}: {}", half.text);
         assert_eq!(of(Fault::OtherModel("m-2".to_owned())).await.model.as_deref(), Some("m-2"));
         for call in of(Fault::EmptyArguments).await.calls {
             assert_eq!(call.arguments, "{}", "{way:?}: none are none");
@@ -499,5 +501,20 @@ async fn a_stream_that_breaks_tells_what_it_had_reported_and_a_whole_that_breaks
             };
             assert_eq!((reported.input_tokens, reported.output_tokens), counted, "{way:?} {at:?}");
         }
+    }
+}
+
+#[tokio::test]
+async fn dat_02_half_of_a_pair_in_arguments_that_come_as_a_string_stays_in_them() {
+    use lodestep_providers::testing::{streamed, whole};
+    let call = r#"{"index":0,"id":"a","type":"function","function":{"name":"pay","arguments":"{\"to\":\"\ud99c\"}"}}"#;
+    let choice =
+        |part: &str| format!(r#"{{"choices":[{{"{part}":{{"tool_calls":[{call}]}},"finish_reason":"stop"}}]}}"#);
+    let whole = whole(Dialect::OpenAi, choice("message").as_bytes()).expect("a reply");
+    let stream = format!("data: {}\n\ndata: [DONE]\n\n", choice("delta"));
+    let streamed = streamed(Dialect::OpenAi, stream.as_bytes(), usize::MAX).await.expect("a reply");
+    for reply in [whole, streamed] {
+        assert_eq!(reply.calls[0].arguments, r#"{"to":"\ud99c"}"#, "whoever reads the JSON finds it");
+        assert_eq!(reply.ill_formed, None, "the text is none of it");
     }
 }

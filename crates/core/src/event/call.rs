@@ -67,6 +67,10 @@ pub struct AboutReply {
     /// True when it was cut at the output limit.
     #[n(4)]
     pub cut: bool,
+    /// True when its text held half of a surrogate pair, which was replaced; the transcript has it as it came.
+    #[n(5)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ill_formed: Option<bool>,
 }
 
 /// Why a call brought no answer.

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::pieces::{Piece, count, or_nothing};
+use crate::pieces::{Piece, Text, count, or_nothing};
 use crate::settings::Settings;
 
 #[derive(Deserialize)]
@@ -82,11 +82,11 @@ pub fn whole(body: &[u8], settings: &Settings) -> Result<Reply, ModelError> {
     };
     let mut reply = Reply { stop: stop(stop_reason), model: message.model, ..Reply::default() };
     reply.usage = message.usage.and_then(Tokens::usage);
-    let mut signed = Vec::new();
+    let (mut signed, mut text) = (Vec::new(), Text::default());
     for raw in message.content {
         let block: Block<'_> = serde_json::from_str(raw.get()).map_err(unreadable)?;
         match block.kind.as_str() {
-            "text" => reply.text.push_str(&block.text.unwrap_or_default().shown()),
+            "text" => text.push(&block.text.unwrap_or_default()),
             "tool_use" => reply.calls.push(Call {
                 id: block.id.unwrap_or_default(),
                 name: block.name.unwrap_or_default(),
@@ -97,6 +97,7 @@ pub fn whole(body: &[u8], settings: &Settings) -> Result<Reply, ModelError> {
             _ => {}
         }
     }
+    text.put_into(&mut reply);
     reply.blocks = blocks(&signed, settings);
     Ok(reply)
 }

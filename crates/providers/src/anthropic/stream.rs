@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::reply::{Tokens, blocks, stop, with_texts};
-use crate::pieces::{Piece, Pieces, or_nothing};
+use crate::pieces::{Piece, Pieces, Text, or_nothing};
 use crate::provider::{Assembly, Part};
 use crate::refusal;
 use crate::settings::Settings;
@@ -45,7 +45,7 @@ struct Delta {
 /// A block that is being put together.
 struct Block {
     begun: Value,
-    text: Pieces,
+    text: Text,
     thinking: Pieces,
     signature: Pieces,
     arguments: Pieces,
@@ -71,7 +71,7 @@ impl Assembled {
         if let (Some("tool_use"), Some(name)) = (field(&begun, "type"), field(&begun, "name")) {
             watch(Progress::Call(name));
         }
-        let (text, thinking) = (Pieces::default(), Pieces::default());
+        let (text, thinking) = (Text::default(), Pieces::default());
         let (signature, arguments) = (Pieces::default(), Pieces::default());
         self.blocks.insert(index, Block { begun, text, thinking, signature, arguments });
     }
@@ -132,11 +132,14 @@ impl Assembly for Assembled {
         };
         let mut reply = Reply { stop: stop(stop_reason), model: self.model.take(), ..Reply::default() };
         reply.usage = self.tokens.usage();
-        let mut signed = Vec::new();
+        let (mut signed, mut text) = (Vec::new(), Text::default());
         for block in std::mem::take(&mut self.blocks).into_values() {
             let own = |name: &str| field(&block.begun, name).unwrap_or_default().to_owned();
             match field(&block.begun, "type") {
-                Some("text") => reply.text.push_str(&(own("text") + &block.text.text())),
+                Some("text") => {
+                    text.push(&Piece::of(&own("text")));
+                    text.join(&block.text);
+                }
                 Some("tool_use") => {
                     reply.calls.push(Call { id: own("id"), name: own("name"), arguments: arguments(&block) })
                 }
@@ -149,6 +152,7 @@ impl Assembly for Assembled {
                 _ => {}
             }
         }
+        text.put_into(&mut reply);
         reply.blocks = blocks(&signed, &self.settings);
         Ok(reply)
     }
@@ -160,7 +164,7 @@ impl Assembly for Assembled {
 
 /// A call without arguments has an empty text for them; some servers give all of them at its beginning.
 fn arguments(block: &Block) -> String {
-    let text = block.arguments.text();
+    let text = block.arguments.json();
     if !text.is_empty() {
         return text;
     }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::pieces::{Piece, count, or_nothing};
+use crate::pieces::{Piece, Text, count, or_nothing};
 use crate::provider::MOST_CALLS;
 use crate::refusal;
 
@@ -101,17 +101,18 @@ pub fn whole(body: &[u8]) -> Result<Reply, ModelError> {
         return Err(ModelError::lost("the reply has no choice"));
     };
     let text = choice.message.content.map(|raw| text(&raw)).unwrap_or_default();
-    let refusal = choice.message.refusal.unwrap_or_default().shown();
+    let mut refusal = Text::default();
+    refusal.push(&choice.message.refusal.unwrap_or_default());
     let calls = choice.message.tool_calls.unwrap_or_default().into_iter().take(MOST_CALLS).map(|call| Call {
         id: call.id.unwrap_or_default(),
         name: call.function.name.unwrap_or_default(),
         arguments: call.function.arguments.map_or_else(|| "{}".to_owned(), |raw| arguments(&raw)),
     });
-    let reply = Reply { text, calls: calls.collect(), model: completion.model, ..Reply::default() };
-    finished(reply, choice.finish_reason.as_deref(), refusal, completion.usage)
+    let reply = Reply { calls: calls.collect(), model: completion.model, ..Reply::default() };
+    finished(reply, choice.finish_reason.as_deref(), (text, refusal), completion.usage)
 }
 
-/// The reply with why it stopped and what it used.
+/// The reply with its text, or the refusal in its place, why it stopped and what it used.
 ///
 /// # Errors
 ///
@@ -119,7 +120,7 @@ pub fn whole(body: &[u8]) -> Result<Reply, ModelError> {
 pub(super) fn finished(
     mut reply: Reply,
     finish_reason: Option<&str>,
-    refusal: String,
+    (text, refusal): (Text, Text),
     tokens: Option<Tokens>,
 ) -> Result<Reply, ModelError> {
     let Some(reason) = finish_reason else {
@@ -134,26 +135,27 @@ pub(super) fn finished(
         _ if !reply.calls.is_empty() => StopReason::ToolCalls,
         _ => StopReason::End,
     };
-    if reply.text.is_empty() {
-        reply.text = refusal;
-    }
+    if text.is_empty() { refusal } else { text }.put_into(&mut reply);
     reply.usage = tokens.and_then(Tokens::usage);
     Ok(reply)
 }
 
 /// Content is text, or parts of which some are text.
-fn text(raw: &RawValue) -> String {
-    if let Ok(text) = serde_json::from_str::<Piece>(raw.get()) {
-        return text.shown();
+fn text(raw: &RawValue) -> Text {
+    let mut text = Text::default();
+    if let Ok(piece) = serde_json::from_str::<Piece>(raw.get()) {
+        text.push(&piece);
+        return text;
     }
     let parts: Vec<ContentPart> = serde_json::from_str(raw.get()).unwrap_or_default();
-    parts.iter().filter_map(|part| Some(part.text.as_ref()?.shown())).collect()
+    parts.iter().filter_map(|part| part.text.as_ref()).for_each(|piece| text.push(piece));
+    text
 }
 
 /// Arguments are JSON in a string; some servers give the JSON itself.
 fn arguments(raw: &RawValue) -> String {
     or_none(match serde_json::from_str::<Piece>(raw.get()) {
-        Ok(piece) => piece.shown(),
+        Ok(piece) => piece.json(),
         Err(_) => raw.get().to_owned(),
     })
 }

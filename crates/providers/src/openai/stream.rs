@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::reply::{Tokens, finished, or_none};
-use crate::pieces::{Piece, Pieces, or_nothing};
+use crate::pieces::{Piece, Pieces, Text, or_nothing};
 use crate::provider::{Assembly, MOST_CALLS, Part};
 use crate::refusal;
 
@@ -63,8 +63,8 @@ struct OpenCall {
 /// What has come until now.
 #[derive(Default)]
 pub struct Assembled {
-    text: Pieces,
-    refusal: Pieces,
+    text: Text,
+    refusal: Text,
     calls: Vec<OpenCall>,
     model: Option<String>,
     finish_reason: Option<String>,
@@ -136,11 +136,11 @@ impl Assembly for Assembled {
     }
 
     fn reply(&mut self) -> Result<Reply, ModelError> {
-        let whole = |open: OpenCall| Call { id: open.id, name: open.name, arguments: or_none(open.arguments.text()) };
+        let whole = |open: OpenCall| Call { id: open.id, name: open.name, arguments: or_none(open.arguments.json()) };
         let calls = std::mem::take(&mut self.calls).into_iter().map(whole);
-        let reply =
-            Reply { text: self.text.text(), calls: calls.collect(), model: self.model.take(), ..Reply::default() };
-        finished(reply, self.finish_reason.as_deref(), self.refusal.text(), self.tokens)
+        let reply = Reply { calls: calls.collect(), model: self.model.take(), ..Reply::default() };
+        let texts = (std::mem::take(&mut self.text), std::mem::take(&mut self.refusal));
+        finished(reply, self.finish_reason.as_deref(), texts, self.tokens)
     }
 
     fn used(&self) -> Usage {

@@ -5,7 +5,7 @@ use lodestep_core::event::{CallFailure, ErrorKind, ErrorLogged, Event};
 use lodestep_core::rules::ask;
 use lodestep_core::rules::settle::{Attempt, LookedUp, settle, settle_lookup};
 use lodestep_core::{Checkpoint, Definition, Draft, Ordinal, Result};
-use lodestep_model::{ModelError, Reply, Usage};
+use lodestep_model::{ModelError, Reply, Usage, text};
 
 use crate::secrets::Removed;
 use crate::tools::Sight;
@@ -18,11 +18,26 @@ pub(super) struct Answered {
 }
 
 impl Answered {
-    pub fn new(reply: Reply) -> Self {
+    /// Of a reply that secrets have been looked for in: half of one would not be found in what is cut here.
+    pub fn new(mut reply: Reply) -> Self {
+        if let Some(json) = &mut reply.ill_formed {
+            *json = around_half(json).to_owned();
+        }
         // Encoding into a vector can't fail.
         let transcript = serde_json::to_vec(&reply).unwrap_or_default();
         Self { reply, transcript }
     }
+}
+
+/// So much is kept of the JSON of a text that was none.
+const ILL_FORMED_BYTES: usize = 64 * 1024;
+
+/// As much as is kept, with the first half of a pair in its middle.
+fn around_half(json: &str) -> &str {
+    let half = text::lone_half_at(json).unwrap_or_default();
+    let from = half.saturating_sub(ILL_FORMED_BYTES / 2).min(json.len().saturating_sub(ILL_FORMED_BYTES));
+    let from = json.ceil_char_boundary(from);
+    &json[from..json.floor_char_boundary(from + ILL_FORMED_BYTES)]
 }
 
 /// What came back from outside.
@@ -123,5 +138,16 @@ mod tests {
             assert!(told.chars().count() < 1_000 && told.ends_with("Is the key right?"), "{told}");
         }
         assert_eq!(shortened("short"), "short");
+    }
+
+    #[test]
+    fn of_a_long_text_that_is_none_what_stands_around_its_half_is_kept() {
+        for (before, after) in [(0, 0), (10, 100_000), (100_000, 10), (200_000, 200_000)] {
+            let json = format!("\"{}\\ud99c{}\"", "é".repeat(before), "\\\\".repeat(after));
+            let kept = around_half(&json);
+            assert!(kept.contains("\\ud99c") && kept.len() <= ILL_FORMED_BYTES, "{before} {after}: {}", kept.len());
+            assert!(kept.len() == json.len() || kept.len() > ILL_FORMED_BYTES - 4, "{before} {after}");
+        }
+        assert_eq!(around_half(""), "");
     }
 }
