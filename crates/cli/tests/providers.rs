@@ -329,6 +329,37 @@ fn a_lost_reply_is_charged_and_everywhere_said_to_be_unconfirmed() {
 }
 
 #[test]
+fn a_stream_that_reported_more_than_was_held_back_before_it_broke_is_charged_that_everywhere() {
+    for (way, fault) in [
+        ((Shape::Anthropic, true), Fault::Reset(At::Arguments)),
+        ((Shape::Anthropic, true), Fault::Cut(At::End)),
+        ((Shape::OpenAi, true), Fault::Cut(At::End)),
+    ] {
+        let world = World::new();
+        let hidden_tokens = 30_000;
+        let options = Options { hidden_tokens, ..Options::new(by_decisions(vec![finish()])) };
+        let service = Service::of(way, options);
+        let model = "max_attempts = 1\nprice = { input = 1, output = 2, cache_write = 1 }\n";
+        let agent = service.agent(&world, model, "[quota]\nusd = 5\n");
+        service.server.plan([fault.clone()]);
+        let lost = world.lodestep(&["run", agent.to_str().expect("a path")]);
+        stopped_saying(&world, &lost, &["no reply (1 in a row, its charge is unconfirmed)", "the reply was lost"]);
+        let billed = service.sound_bill().total().input;
+        assert!(billed > hidden_tokens, "{way:?} {fault:?}");
+        let id = world.run_id();
+        let shown = world.lodestep(&["show", &id]).exits(0).out;
+        let line = format!("unconfirmed of it: 1 model calls, {billed} tokens in, 4096 out");
+        assert!(shown.contains(&line), "{way:?} {fault:?}: {line}: {shown}");
+        let quota = &world.json(&["show", &id])["checkpoint"]["quota"];
+        assert_eq!(quota["used"], quota["unconfirmed"], "{way:?} {fault:?}");
+        assert_eq!(quota["used"]["usd_micro"], json!(billed + 2 * 4_096), "{way:?} {fault:?}: by the price");
+        assert!(quota["overrun"]["input_tokens"].as_u64() > Some(20_000), "{way:?} {fault:?}: {quota}");
+        let log = world.lodestep(&["log", &id]).exits(0).out;
+        assert!(log.contains(": charged as reported before it was lost, unconfirmed: the reply"), "{way:?}: {log}");
+    }
+}
+
+#[test]
 fn a_worker_that_dies_with_a_call_leaves_a_charge_that_is_said_to_be_unconfirmed() {
     for way in WAYS {
         let world = World::new();
@@ -432,4 +463,38 @@ fn a_base_url_of_a_variable_that_is_none_starts_nothing_and_stops_what_is_under_
     let stopped = with("127.0.0.1:1/v1", &["resume", &id]).exits(6);
     assert!(stopped.out.contains("127.0.0.1:1/v1") && stopped.out.contains("stopped: model"), "{stopped:?}");
     with(&right, &["resume", &id]).exits(0);
+}
+
+#[test]
+fn a_gateway_that_refuses_max_tokens_is_told_by_the_wiring_of_its_place_to_be_asked_otherwise() {
+    for way in WAYS.into_iter().filter(|(shape, _)| *shape == Shape::OpenAi) {
+        let world = World::new();
+        let options = Options::new(by_decisions(vec![finish()]));
+        let service = Service::of(way, Options { only_max_completion_tokens: true, ..options });
+        let agent = service.agent(&world, "", "").to_str().expect("a path").to_owned();
+        let refused = world.lodestep(&["run", &agent]);
+        let key = "output_limit_field = \"max_completion_tokens\"";
+        stopped_saying(&world, &refused, &["HTTP 400", "'max_tokens' is not supported", key, "lodestep.toml"]);
+        let wiring = world.read("lodestep.toml");
+        world.write("lodestep.toml", &format!("{wiring}[agents.served.model]\n{key}\n"));
+        world.lodestep(&["resume", &world.run_id()]).exits(0);
+        let wired = world.read("agent.toml").replace("stream =", &format!("{key}\nstream ="));
+        world.write("lodestep.toml", &wiring);
+        world.write("agent.toml", &wired);
+        world.lodestep(&["run", &agent, "--new"]).exits(0);
+        assert_eq!(service.server.bill().answered(), 2, "{way:?}: one by the place, one by the agent");
+    }
+}
+
+#[test]
+fn dat_02_the_log_says_that_a_text_was_ill_formed() {
+    for way in WAYS {
+        let world = World::new();
+        let (service, agent) = finishing(&world, way, "", "");
+        service.server.plan([Fault::LoneSurrogate]);
+        world.lodestep(&["run", &agent]).exits(0);
+        let log = world.lodestep(&["log", &world.run_id()]).exits(0).out;
+        let answered = log.lines().find(|line| line.contains("CallAnswered")).unwrap_or_else(|| panic!("{log}"));
+        assert!(answered.contains("became U+FFFD; the transcript has it as it came"), "{way:?}: {answered}");
+    }
 }

@@ -46,6 +46,17 @@ impl Amounts {
         }
     }
 
+    /// Of each kind the larger of both.
+    pub(crate) fn larger(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.max(other.input_tokens),
+            output_tokens: self.output_tokens.max(other.output_tokens),
+            usd_micro: self.usd_micro.max(other.usd_micro),
+            model_calls: self.model_calls.max(other.model_calls),
+            tool_calls: self.tool_calls.max(other.tool_calls),
+        }
+    }
+
     /// The part that counts against a quota; nothing for those of time.
     pub fn of(&self, quota: Quota) -> u64 {
         match quota {
@@ -83,7 +94,7 @@ pub struct Quotas {
     /// Spent beyond what was reserved for it: what a provider reported above the estimate.
     #[n(4)]
     pub overrun: Amounts,
-    /// Of what is spent that which no provider reported: lost replies at their reservations, others as estimated.
+    /// Of what is spent that which no provider reported: lost replies at their reservations or at what was reported before, others as estimated.
     /// `None` when there is none.
     #[n(5)]
     pub unconfirmed: Option<Amounts>,

@@ -5,17 +5,18 @@ mod support;
 use std::collections::BTreeMap;
 
 use lodestep_core::checkpoint::{ActionState, How, Phase};
-use lodestep_core::definition::{Decide, Definition, Done, Limits, MilestoneDefinition, QuotaLimits};
+use lodestep_core::definition::{Decide, Definition, Done, Limits, MilestoneDefinition, Price, QuotaLimits};
 use lodestep_core::effect::{Class, Seen};
 use lodestep_core::event::{
     ArtifactSaved, CallFailure, Ending, ErrorKind, Event, Evidence, Gate, RefusalKind, StopReason,
 };
-use lodestep_core::rules::ask::fail;
+use lodestep_core::quota::Amounts;
+use lodestep_core::rules::ask::{fail, give_up, lose};
 use lodestep_core::rules::decide::{CALLS_PER_REPLY, CALLS_READ, Prior};
 use lodestep_core::rules::inbox::Word;
 use lodestep_core::rules::owed::dispatchable;
 use lodestep_core::{Checkpoint, Ordinal, ValueRef};
-use lodestep_model::{Call, StopReason as ModelStop};
+use lodestep_model::{Call, StopReason as ModelStop, Usage};
 use serde_json::{Value, json};
 use support::{Bench, call, definition, free, names, raw_call, reply, rule};
 
@@ -459,4 +460,35 @@ fn g06_a_lost_reply_is_charged_in_full_and_one_that_was_not_sent_costs_nothing()
     assert_eq!(call, 2, "it is another call");
     bench.step(|draft, definition| fail(draft, definition, call, CallFailure::NotSent, "no route", None));
     assert_eq!((bench.checkpoint.quota.used, bench.checkpoint.quota.reserved), (reserved, Default::default()));
+}
+
+#[test]
+fn g06_a_lost_reply_of_which_more_was_reported_than_was_held_back_is_charged_that_much() {
+    let mut definition = free();
+    definition.model.price =
+        Some(Price { input_micro_usd: 1_000_000, output_micro_usd: 2_000_000, ..Price::default() });
+    let losing = |given_up: bool, more: fn(Amounts) -> (u64, u64)| {
+        let mut bench = Bench::new(definition.clone());
+        let call = bench.reserve().expect("the quota has room");
+        let held = bench.checkpoint.quota.reserved;
+        let (input_tokens, output_tokens) = more(held);
+        let reported = Usage { input_tokens, output_tokens, ..Usage::default() };
+        bench.step(|draft, definition| match given_up {
+            true => give_up(draft, definition, call, reported),
+            false => lose(draft, definition, call, "reset", reported),
+        });
+        (held, bench.checkpoint.quota)
+    };
+    for given_up in [false, true] {
+        let (held, quota) = losing(given_up, |held| (held.input_tokens - 1, held.output_tokens - 1));
+        assert_eq!((quota.used, quota.unconfirmed, quota.overrun), (held, Some(held), Amounts::default()));
+        let (held, quota) = losing(given_up, |held| (held.input_tokens + 500, 1));
+        let charged = Amounts { input_tokens: held.input_tokens + 500, usd_micro: held.usd_micro + 500, ..held };
+        let overrun = Amounts { input_tokens: 500, usd_micro: 500, ..Amounts::default() };
+        assert_eq!((quota.used, quota.unconfirmed, quota.overrun), (charged, Some(charged), overrun));
+        assert_eq!(quota.reserved, Amounts::default());
+        let (held, quota) = losing(given_up, |held| (0, held.output_tokens + 7));
+        let charged = Amounts { output_tokens: held.output_tokens + 7, usd_micro: held.usd_micro + 14, ..held };
+        assert_eq!((quota.used, quota.unconfirmed), (charged, Some(charged)));
+    }
 }

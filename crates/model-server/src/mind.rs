@@ -20,7 +20,7 @@ pub fn in_order(replies: impl IntoIterator<Item = Reply>) -> impl Model {
     let replies = Mutex::new(replies.into_iter().collect::<VecDeque<_>>());
     from_fn(move |_| {
         let next = replies.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-        next.ok_or_else(|| ModelError::Lost("no reply is left in the script".into()))
+        next.ok_or_else(|| ModelError::lost("no reply is left in the script"))
     })
 }
 

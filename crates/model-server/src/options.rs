@@ -19,6 +19,10 @@ pub struct Options {
     /// and `reasoning_content` in the OpenAI shape, as services that are compatible with it have. `None`: it does not
     /// think, unless a request of the Anthropic shape has a budget for it: then something is always thought.
     pub reasoning: Option<String>,
+    /// Tokens that it counts of every prompt besides, as a service with instructions of its own.
+    pub hidden_tokens: u64,
+    /// Does the OpenAI shape refuse `max_tokens`, as OpenAI's newer models do?
+    pub only_max_completion_tokens: bool,
 }
 
 impl Options {
@@ -29,6 +33,14 @@ impl Options {
 
     /// As [`new`](Self::new), for a mind that somebody else has too.
     pub fn of(mind: Arc<dyn Model>) -> Self {
-        Self { mind, key: "test-key".into(), models: Vec::new(), window_tokens: 200_000, reasoning: None }
+        Self {
+            mind,
+            key: "test-key".into(),
+            models: Vec::new(),
+            window_tokens: 200_000,
+            reasoning: None,
+            hidden_tokens: 0,
+            only_max_completion_tokens: false,
+        }
     }
 }

@@ -173,7 +173,7 @@ impl Turn {
                 Fault::RateLimited(wait.into_iter().collect())
             }
             ModelError::NotSent(_) => Fault::Unavailable,
-            ModelError::Lost(_) => Fault::InternalError,
+            ModelError::Lost { .. } => Fault::InternalError,
         };
         let failure = self.dialect.failure(&fault, self.dialect.sent_key(&self.headers), question);
         self.whole(failure.unwrap_or_else(|| Failure::json(500, &Value::Null)))
@@ -215,7 +215,7 @@ impl Turn {
             }
             self.dialect.cached(&mut book.cache, &question.prompt)
         };
-        let input = question.prompt.tokens();
+        let input = question.prompt.tokens() + self.shared.options.hidden_tokens;
         let tokens = Tokens { input, output, cache_read: hit.read, cache_write: hit.write };
         self.shared.note(self.number, |entry| entry.tokens = tokens);
         (*fault != Fault::UsageOmitted).then_some(tokens)

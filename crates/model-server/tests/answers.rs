@@ -268,7 +268,7 @@ fn an_error_of_the_mind_is_an_answer_of_the_service_and_no_refusal_is_counted() 
     let cases = [
         (ModelError::NotSent("x".into()), 503),
         (busy, 429),
-        (ModelError::Lost("x".into()), 500),
+        (ModelError::lost("x"), 500),
         (ModelError::TooLong("x".into()), 400),
         (ModelError::Rejected("bad parameter".into()), 400),
     ];

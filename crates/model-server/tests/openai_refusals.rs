@@ -364,3 +364,17 @@ fn a_service_that_thinks_aloud_takes_its_reasoning_back() {
     let body = messages(&json!([user(&json!("Hi")), before, user(&json!("Go on"))]));
     assert_eq!(ask(&server, Shape::OpenAi, &body).status, 200);
 }
+
+#[test]
+fn a_model_that_insists_on_the_limits_new_name_takes_no_other() {
+    let options = Options { only_max_completion_tokens: true, ..Options::new(mind::from_fn(|_| Ok(reply()))) };
+    let server = Server::on_thread(options).expect("a port of loopback");
+    let old = question(Shape::OpenAi, false);
+    let (message, code, param) = error(&ask(&server, Shape::OpenAi, &old));
+    assert!(message.contains("Use 'max_completion_tokens' instead"), "{message}");
+    assert_eq!((code.as_deref(), param.as_deref()), (Some("unsupported_parameter"), Some("max_tokens")));
+    let new = with(|body| {
+        body["max_completion_tokens"] = body["max_tokens"].take();
+    });
+    assert_eq!(ask(&server, Shape::OpenAi, &new).status, 200);
+}

@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
-use crate::{Reply, Request};
+use crate::{Reply, Request, Usage};
 
 /// The future that [`Model::ask`] returns.
 pub type ModelFuture<'a> = Pin<Box<dyn Future<Output = Result<Reply, ModelError>> + Send + 'a>>;
@@ -70,11 +70,31 @@ pub enum ModelError {
         retry_after_ms: Option<u64>,
     },
     /// Sent, and the answer was lost, broken or a server fault. It may have been billed; it may be tried again.
-    Lost(String),
+    Lost {
+        /// What went wrong.
+        message: String,
+        /// What the provider had said by then that it used; zero of what it had not said.
+        reported: Usage,
+    },
     /// The request is longer than the model's context.
     TooLong(String),
     /// The provider will not take this request however often it is sent (a bad key, a bad parameter).
     Rejected(String),
+}
+
+impl ModelError {
+    /// An answer that was lost, of which the provider has not said what it used.
+    pub fn lost(message: impl Into<String>) -> Self {
+        Self::Lost { message: message.into(), reported: Usage::default() }
+    }
+
+    /// An answer that was lost says what the provider had reported; any other error costs nothing and stays as it is.
+    pub fn reporting(self, reported: Usage) -> Self {
+        match self {
+            Self::Lost { message, .. } => Self::Lost { message, reported },
+            other => other,
+        }
+    }
 }
 
 impl fmt::Display for ModelError {
@@ -82,7 +102,7 @@ impl fmt::Display for ModelError {
         match self {
             Self::NotSent(why) => write!(f, "nothing was sent: {why}"),
             Self::Busy { message, .. } => write!(f, "the provider is busy: {message}"),
-            Self::Lost(why) => write!(f, "the reply was lost: {why}"),
+            Self::Lost { message, .. } => write!(f, "the reply was lost: {message}"),
             Self::TooLong(why) => write!(f, "the request is too long: {why}"),
             Self::Rejected(why) => write!(f, "the provider rejects the request: {why}"),
         }

@@ -24,6 +24,10 @@ pub struct Reply {
     /// What the provider wants to have back with these calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<Blocks>,
+    /// The JSON string that the text came as, all its pieces joined, where it holds half of a surrogate pair: in the text that
+    /// was replaced. It is evidence and nothing reads it; it may be cut, and empty where it can't be kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ill_formed: Option<String>,
 }
 
 /// Why the model stopped.

@@ -46,7 +46,7 @@ impl Clock {
         } else {
             format!("no {waited_for} for {} s", self.patience.idle.as_secs_f32())
         };
-        ModelError::Lost(said)
+        ModelError::lost(said)
     }
 }
 
@@ -122,9 +122,9 @@ pub fn events(response: Response, clock: Clock) -> impl Stream<Item = Result<Sse
         event.map_err(|error| match error {
             sse_stream::Error::Body(broken) => match broken.downcast_ref() {
                 Some(broken) => lost(broken, clock),
-                None => ModelError::Lost(broken.to_string()),
+                None => ModelError::lost(broken.to_string()),
             },
-            other => ModelError::Lost(format!("the stream can't be read: {other}")),
+            other => ModelError::lost(format!("the stream can't be read: {other}")),
         })
     })
 }
@@ -132,8 +132,8 @@ pub fn events(response: Response, clock: Clock) -> impl Stream<Item = Result<Sse
 fn lost(broken: &Broken, clock: Clock) -> ModelError {
     match broken {
         Broken::Silent => clock.over("piece of the reply"),
-        Broken::TooLong => ModelError::Lost(format!("the reply is {broken}")),
-        Broken::Connection(why) => ModelError::Lost(format!("the connection broke in the midst of the reply: {why}")),
+        Broken::TooLong => ModelError::lost(format!("the reply is {broken}")),
+        Broken::Connection(why) => ModelError::lost(format!("the connection broke in the midst of the reply: {why}")),
     }
 }
 

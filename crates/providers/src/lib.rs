@@ -29,4 +29,4 @@ pub mod settings;
 pub mod testing;
 
 pub use provider::{Key, Provider};
-pub use settings::{Dialect, Patience, Settings};
+pub use settings::{Dialect, OutputLimitField, Patience, Settings};

@@ -3,13 +3,14 @@
 use std::sync::{Arc, OnceLock};
 
 use futures_util::{Stream, StreamExt};
-use lodestep_model::{Model, ModelError, ModelFuture, Progress, Reply, Request};
+use lodestep_model::{Model, ModelError, ModelFuture, Progress, Reply, Request, Usage};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Response};
 use sse_stream::Sse;
 use tokio::time::timeout;
 
 use crate::body::{self, Clock};
+use crate::refusal::Sent;
 use crate::settings::{Dialect, Settings};
 use crate::{anthropic, client, openai, refusal};
 
@@ -47,7 +48,8 @@ impl Provider {
         let (status, headers) = (response.status(), response.headers().clone());
         if !status.is_success() {
             let body = body::beginning(response, clock).await;
-            return Err(refusal::of(status, &headers, &body, has_key));
+            let sent = Sent { has_key, output_limit_field: self.settings.output_limit_field() };
+            return Err(refusal::of(status, &headers, &body, sent));
         }
         if kind_of(&headers).starts_with("text/html") {
             let said =
@@ -116,7 +118,7 @@ impl Provider {
                 told(error)
             ))),
             Ok(Err(error)) => {
-                Err(ModelError::Lost(format!("no answer of {}: {}", self.settings.base_url, told(error))))
+                Err(ModelError::lost(format!("no answer of {}: {}", self.settings.base_url, told(error))))
             }
         }
     }
@@ -139,22 +141,32 @@ pub(crate) async fn assemble(
     events: impl Stream<Item = Result<Sse, ModelError>>,
     watch: Watch<'_>,
 ) -> Result<Reply, ModelError> {
-    let mut events = std::pin::pin!(events);
     let mut assembly: Box<dyn Assembly> = match settings.dialect {
         Dialect::Anthropic => Box::new(anthropic::Assembled::new(settings)),
         Dialect::OpenAi => Box::<openai::Assembled>::default(),
     };
+    let whole = put_together(&mut *assembly, settings.dialect, events, watch).await;
+    whole.map_err(|error| error.reporting(assembly.used()))
+}
+
+async fn put_together(
+    assembly: &mut dyn Assembly,
+    dialect: Dialect,
+    events: impl Stream<Item = Result<Sse, ModelError>>,
+    watch: Watch<'_>,
+) -> Result<Reply, ModelError> {
+    let mut events = std::pin::pin!(events);
     while let Some(event) = events.next().await {
         let Some(data) = event?.data else { continue };
         if assembly.take(&data, watch)? == Part::Last {
             return assembly.reply();
         }
     }
-    let hint = match settings.dialect {
+    let hint = match dialect {
         Dialect::Anthropic => "",
         Dialect::OpenAi => "; a server that sends none needs `stream = false`",
     };
-    Err(ModelError::Lost(format!("the stream ended without its end mark{hint}")))
+    Err(ModelError::lost(format!("the stream ended without its end mark{hint}")))
 }
 
 /// A reply that is being put together.
@@ -164,6 +176,9 @@ pub(crate) trait Assembly: Send {
 
     /// The reply, after [`Part::Last`].
     fn reply(&mut self) -> Result<Reply, ModelError>;
+
+    /// What the provider has said until now that it used; zero of what it has not said.
+    fn used(&self) -> Usage;
 }
 
 /// Is there more to come?

@@ -8,6 +8,7 @@ use reqwest::header::{HeaderMap, LOCATION};
 use serde_json::Value;
 
 use crate::retry_after;
+use crate::settings::OutputLimitField;
 
 /// What providers say of a request that is too long, in lower case.
 const TOO_LONG: [&str; 9] = [
@@ -28,15 +29,31 @@ const UNPAID: [&str; 4] = ["insufficient_quota", "credit balance", "billing", "p
 /// What helps where an account can't pay.
 const PAY: &str = ". See to the account that the key belongs to, then resume";
 
+/// What they say of a field that they don't take, in lower case.
+const UNSUPPORTED: [&str; 5] = ["unsupported", "not supported", "unrecognized", "unknown", "not permitted"];
+
+/// What a request was sent with, as far as a refusal may be about it.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// Was there a key?
+    pub has_key: bool,
+    /// Where it said how long the reply may be, if there is a choice.
+    pub output_limit_field: Option<OutputLimitField>,
+}
+
 /// What is said in an answer's body, and the provider's name for the call.
-pub fn of(status: StatusCode, headers: &HeaderMap, body: &[u8], has_key: bool) -> ModelError {
+pub fn of(status: StatusCode, headers: &HeaderMap, body: &[u8], sent: Sent) -> ModelError {
     let said = said(status, headers, body);
     let lower = String::from_utf8_lossy(body).to_lowercase();
     let tells = |signs: &[&str]| signs.iter().any(|sign| lower.contains(sign));
     match status.as_u16() {
         413 => ModelError::TooLong(said),
         400 | 422 if tells(&TOO_LONG) => ModelError::TooLong(said),
-        401 | 403 if !has_key => {
+        400 | 422 => {
+            let mend = sent.output_limit_field.and_then(|field| another_limit_field(field, &lower));
+            ModelError::Rejected(said + &mend.unwrap_or_default())
+        }
+        401 | 403 if !sent.has_key => {
             ModelError::Rejected(format!("{said}. No key was sent: say `api_key` in [model], then `upgrade` the run"))
         }
         401 | 403 => ModelError::Rejected(format!(
@@ -58,9 +75,25 @@ pub fn of(status: StatusCode, headers: &HeaderMap, body: &[u8], has_key: bool) -
             ))
         }
         // It may have waited for what the model said.
-        408 | 500.. => ModelError::Lost(said),
+        408 | 500.. => ModelError::lost(said),
         _ => ModelError::Rejected(said),
     }
+}
+
+/// What helps where the place does not take the field that the request said its limit in.
+fn another_limit_field(field: OutputLimitField, body: &str) -> Option<String> {
+    let other = match field {
+        OutputLimitField::MaxTokens => OutputLimitField::MaxCompletionTokens,
+        OutputLimitField::MaxCompletionTokens => OutputLimitField::MaxTokens,
+    };
+    let is_refused = body.contains(field.name()) && UNSUPPORTED.iter().any(|sign| body.contains(sign));
+    is_refused.then(|| {
+        format!(
+            ". Say `output_limit_field = \"{}\"`: in [agents.NAME.model] of lodestep.toml, then resume, or in [model], \
+             then `upgrade` the run",
+            other.name()
+        )
+    })
 }
 
 /// What an `error` object in a stream means: the tokens before it may have been billed. Of a request that is too long there
@@ -71,7 +104,7 @@ pub fn in_stream(error: &Value, has_begun: bool) -> ModelError {
     if !has_begun && TOO_LONG.iter().any(|sign| lower.contains(sign)) {
         ModelError::TooLong(said)
     } else {
-        ModelError::Lost(said)
+        ModelError::lost(said)
     }
 }
 
@@ -118,23 +151,45 @@ mod tests {
     use super::*;
 
     fn of_body(status: u16, body: &str) -> ModelError {
+        of_limit(status, body, None)
+    }
+
+    fn of_limit(status: u16, body: &str, output_limit_field: Option<OutputLimitField>) -> ModelError {
         let mut headers = HeaderMap::new();
         headers.insert("request-id", "req_1".parse().unwrap());
         headers.insert("retry-after", "7".parse().unwrap());
-        of(StatusCode::from_u16(status).unwrap(), &headers, body.as_bytes(), true)
+        of(StatusCode::from_u16(status).unwrap(), &headers, body.as_bytes(), Sent { has_key: true, output_limit_field })
+    }
+
+    #[test]
+    fn a_place_that_refuses_the_name_of_the_limit_is_told_it_by_the_other() {
+        use OutputLimitField::{MaxCompletionTokens, MaxTokens};
+        let newer = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
+        for (field, message, mend) in [
+            (MaxTokens, newer, Some("max_completion_tokens")),
+            (MaxCompletionTokens, "Unrecognized request argument supplied: max_completion_tokens", Some("max_tokens")),
+            (MaxTokens, "max_tokens: 9000 is more than this model's 8192", None),
+            (MaxTokens, "Unsupported parameter: 'temperature'", None),
+        ] {
+            let body = serde_json::json!({"error": {"message": message}}).to_string();
+            let error = of_limit(400, &body, Some(field));
+            let ModelError::Rejected(said) = error else { panic!("{error:?}") };
+            let named = said.split_once("`output_limit_field = \"").and_then(|(_, rest)| rest.split_once('"'));
+            assert_eq!(named.map(|(name, _)| name), mend, "{said}");
+        }
     }
 
     #[test]
     fn an_error_in_a_stream_is_a_lost_reply_or_a_request_that_is_too_long() {
         let of = |json: &str| in_stream(&serde_json::from_str(json).expect(json), false);
         let overloaded = of(r#"{"type":"overloaded_error","message":"Overloaded"}"#);
-        let ModelError::Lost(said) = overloaded else { panic!("{overloaded:?}") };
+        let ModelError::Lost { message: said, .. } = overloaded else { panic!("{overloaded:?}") };
         assert_eq!(said, "an error in the stream: overloaded_error: Overloaded");
         let long = of(r#"{"code":"context_length_exceeded","message":"too many"}"#);
         assert!(matches!(long, ModelError::TooLong(_)), "{long:?}");
-        assert!(matches!(of("null"), ModelError::Lost(_)));
+        assert!(matches!(of("null"), ModelError::Lost { .. }));
         let late = in_stream(&serde_json::json!({"code": "context_length_exceeded", "message": "x"}), true);
-        assert!(matches!(late, ModelError::Lost(_)), "a reply had begun, and is billed: {late:?}");
+        assert!(matches!(late, ModelError::Lost { .. }), "a reply had begun, and is billed: {late:?}");
     }
 
     #[test]
@@ -173,7 +228,7 @@ mod tests {
             assert!(matches!(of_body(status, body), ModelError::Rejected(_)), "{status} {body}");
         }
         for status in [500, 502, 504, 408] {
-            assert!(matches!(of_body(status, "<html>bad gateway</html>"), ModelError::Lost(_)), "{status}");
+            assert!(matches!(of_body(status, "<html>bad gateway</html>"), ModelError::Lost { .. }), "{status}");
         }
         let ModelError::Rejected(said) = of_body(404, r#"{"error":"model `x` not found"}"#) else { panic!() };
         assert!(said.starts_with("HTTP 404 Not Found: model `x` not found (request req_1). Is `base_url` "), "{said}");

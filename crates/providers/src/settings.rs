@@ -49,6 +49,33 @@ impl Dialect {
     }
 }
 
+/// The field in which a chat completion is told how long its reply may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputLimitField {
+    /// The old name, which compatible servers know.
+    MaxTokens,
+    /// The new name, which OpenAI's newer models insist on.
+    MaxCompletionTokens,
+}
+
+impl OutputLimitField {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::MaxTokens, Self::MaxCompletionTokens];
+
+    /// The name of the field, in a request as in an agent file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::MaxTokens => "max_tokens",
+            Self::MaxCompletionTokens => "max_completion_tokens",
+        }
+    }
+
+    /// The field of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|field| field.name() == name)
+    }
+}
+
 /// One model of one service.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
@@ -60,6 +87,8 @@ pub struct Settings {
     pub model: String,
     /// Fields of the body besides [`Dialect::own_fields`], sent as they are.
     pub params: Map<String, Value>,
+    /// Where chat completions are told how long a reply may be, if not in the field that is usual for the place.
+    pub output_limit_field: Option<OutputLimitField>,
     /// Is the reply asked for as a stream?
     pub stream: bool,
     /// How long it may take.
@@ -92,8 +121,52 @@ impl Settings {
         }
     }
 
+    /// Where a chat completion is told how long its reply may be; the other dialect has one field for it.
+    pub(crate) fn output_limit_field(&self) -> Option<OutputLimitField> {
+        match self.dialect {
+            Dialect::Anthropic => None,
+            Dialect::OpenAi => Some(self.output_limit_field.unwrap_or_else(|| usual_limit_field(&self.base_url))),
+        }
+    }
+
     /// Who gave a reply's blocks, and nobody else is given them.
     pub fn blocks_of(&self) -> String {
         format!("{} {}", self.dialect.name(), self.model)
+    }
+}
+
+/// OpenAI's own newer models refuse `max_tokens`, and compatible servers know nothing else.
+fn usual_limit_field(base_url: &str) -> OutputLimitField {
+    if is_openai(base_url) { OutputLimitField::MaxCompletionTokens } else { OutputLimitField::MaxTokens }
+}
+
+/// Is this a place of OpenAI's own models?
+pub(crate) fn is_openai(base_url: &str) -> bool {
+    let host = base_url.split('/').nth(2).unwrap_or_default();
+    ["openai.com", "openai.azure.com"].iter().any(|own| host == *own || host.ends_with(&format!(".{own}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_openai_itself_is_told_the_limit_by_its_new_name_unless_the_field_is_said() {
+        for (base_url, usual) in [
+            ("https://api.openai.com/v1", "max_completion_tokens"),
+            ("https://eu.api.openai.com/v1", "max_completion_tokens"),
+            ("https://x.openai.azure.com/openai/v1", "max_completion_tokens"),
+            ("http://localhost:11434/v1", "max_tokens"),
+            ("https://notopenai.com/v1", "max_tokens"),
+            ("https://openrouter.ai/api/v1", "max_tokens"),
+        ] {
+            let mut settings = Settings { base_url: base_url.to_owned(), ..crate::testing::settings(Dialect::OpenAi) };
+            let field = |settings: &Settings| settings.output_limit_field().map(OutputLimitField::name);
+            assert_eq!(field(&settings), Some(usual), "{base_url}");
+            for said in OutputLimitField::ALL {
+                settings.output_limit_field = Some(said);
+                assert_eq!(field(&settings), Some(said.name()), "{base_url}");
+            }
+        }
     }
 }

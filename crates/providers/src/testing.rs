@@ -27,16 +27,17 @@ pub async fn streamed(dialect: Dialect, body: &[u8], piece: usize) -> Result<Rep
     let pieces = body.chunks(piece.max(1)).map(|piece| Ok::<_, std::io::Error>(Cursor::new(piece.to_vec())));
     let events = SseByteStream::new(stream::iter(pieces.collect::<Vec<_>>()));
     let events =
-        futures_util::StreamExt::map(events, |event| event.map_err(|error| ModelError::Lost(error.to_string())));
+        futures_util::StreamExt::map(events, |event| event.map_err(|error| ModelError::lost(error.to_string())));
     provider::assemble(&settings(dialect), events, &|_| {}).await
 }
 
-fn settings(dialect: Dialect) -> Settings {
+pub(crate) fn settings(dialect: Dialect) -> Settings {
     Settings {
         dialect,
         base_url: String::new(),
         model: "m".to_owned(),
         params: serde_json::Map::new(),
+        output_limit_field: None,
         stream: true,
         patience: Patience::default(),
     }

@@ -7,7 +7,7 @@ use lodestep_model::{
     Blocks, Call, CallResult, Message, Model, ModelError, Progress, Reply, Request, StopReason, ToolSpec, Usage,
 };
 use lodestep_model_server::{At, Bill, Fault, Options, Outcome, Server, Shape, mind};
-use lodestep_providers::{Dialect, Patience, Provider, Settings};
+use lodestep_providers::{Dialect, OutputLimitField, Patience, Provider, Settings};
 use serde_json::{Map, Value, json};
 
 /// A way of asking.
@@ -36,6 +36,7 @@ impl Way {
             base_url: server.base_url(shape),
             model: "m".to_owned(),
             params: Map::new(),
+            output_limit_field: None,
             stream: self.stream,
             patience,
         }
@@ -183,7 +184,7 @@ fn taken(asked: &Result<Reply, ModelError>) -> Taken {
         Ok(reply) if reply.stop == StopReason::Refused => Taken::Refused,
         Ok(_) => Taken::Reply,
         Err(ModelError::Busy { retry_after_ms, .. }) => Taken::Busy(*retry_after_ms),
-        Err(ModelError::Lost(_)) => Taken::Lost,
+        Err(ModelError::Lost { .. }) => Taken::Lost,
         Err(ModelError::Rejected(_)) => Taken::Rejected,
         Err(other) => panic!("{other}"),
     }
@@ -243,7 +244,7 @@ async fn a_silent_service_is_given_up_and_may_have_been_billed() {
     for way in WAYS.into_iter().filter(|way| way.stream) {
         for at in [At::Headers, At::Start, At::Text, At::Arguments, At::End] {
             let (asked, _) = ask(way, Some(Fault::Stall(at))).await;
-            let Err(ModelError::Lost(why)) = asked else { panic!("{way:?} {at:?}: {asked:?}") };
+            let Err(ModelError::Lost { message: why, .. }) = asked else { panic!("{way:?} {at:?}: {asked:?}") };
             assert!(why.contains("for 0.4 s"), "{way:?} {at:?}: {why}");
         }
     }
@@ -252,7 +253,7 @@ async fn a_silent_service_is_given_up_and_may_have_been_billed() {
     let mut settings = WAYS[1].settings(&server);
     settings.patience.whole = Duration::from_millis(300);
     let asked = provider(settings).ask(&request(None)).await;
-    let Err(ModelError::Lost(why)) = asked else { panic!("{asked:?}") };
+    let Err(ModelError::Lost { message: why, .. }) = asked else { panic!("{asked:?}") };
     assert!(why.contains("no whole reply within 0.3 s"), "{why}");
 }
 
@@ -264,7 +265,9 @@ async fn odd_replies_keep_what_is_whole_in_them() {
         let doubled = of(Fault::CallIdsDoubled).await;
         assert_eq!(doubled.calls.len(), 2, "{way:?}: both are there, whatever they are called");
         assert!(of(Fault::EmptyReply).await.calls.is_empty());
-        assert!(of(Fault::LoneSurrogate).await.text.contains('\u{fffd}'), "{way:?}");
+        let half = of(Fault::LoneSurrogate).await;
+        let (kept, end) = (half.ill_formed.expect("evidence"), half.text.ends_with("\"both\".\u{fffd}"));
+        assert!(end && kept.ends_with("\\\"both\\\".\\ud99c\""), "{way:?}: {kept}: {}", half.text);
         assert_eq!(of(Fault::OtherModel("m-2".to_owned())).await.model.as_deref(), Some("m-2"));
         for call in of(Fault::EmptyArguments).await.calls {
             assert_eq!(call.arguments, "{}", "{way:?}: none are none");
@@ -415,7 +418,7 @@ async fn an_error_about_the_context_after_a_reply_began_is_a_lost_reply() {
         let early = of(format!("data: {error}\n\n")).await;
         assert!(matches!(early, Err(ModelError::TooLong(_))), "{dialect:?}: {early:?}");
         let late = of(format!("data: {begun}\n\ndata: {error}\n\n")).await;
-        assert!(matches!(late, Err(ModelError::Lost(_))), "{dialect:?}: it is billed: {late:?}");
+        assert!(matches!(late, Err(ModelError::Lost { .. })), "{dialect:?}: it is billed: {late:?}");
     }
 }
 
@@ -459,5 +462,59 @@ async fn parameters_are_sent_as_they_are_and_a_dropped_call_is_over() {
         assert!(provider.ask(&request(None)).await.is_ok(), "the next one has a connection of its own");
         let outcomes: Vec<Outcome> = server.bill().entries.into_iter().map(|entry| entry.outcome).collect();
         assert_eq!(outcomes.len(), 3, "nothing was sent again: {outcomes:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_place_that_takes_the_limit_by_its_new_name_alone_says_so_and_answers_when_told_so() {
+    for way in WAYS.into_iter().filter(|way| way.dialect == Dialect::OpenAi) {
+        let mut options = Options::new(mind::from_fn(|_| Ok(reply())));
+        options.only_max_completion_tokens = true;
+        let server = Server::start(options).expect("a port of loopback");
+        let mut settings = way.settings(&server);
+        let refused = provider(settings.clone()).ask(&request(None)).await;
+        let Err(ModelError::Rejected(said)) = &refused else { panic!("{way:?}: {refused:?}") };
+        for part in ["'max_tokens' is not supported", "`output_limit_field = \"max_completion_tokens\"`", "[model]"] {
+            assert!(said.contains(part), "{way:?}: {said}");
+        }
+        settings.output_limit_field = Some(OutputLimitField::MaxCompletionTokens);
+        let got = provider(settings).ask(&request(None)).await.unwrap_or_else(|error| panic!("{way:?}: {error}"));
+        assert_eq!(got.calls.len(), 2, "{way:?}");
+        let body = server.bill().entries[1].body.clone().expect("JSON");
+        assert_eq!((&body["max_completion_tokens"], &body["max_tokens"]), (&json!(1_000), &Value::Null), "{way:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_tells_what_it_had_reported_and_a_whole_that_breaks_has_reported_nothing() {
+    for way in WAYS {
+        for at in [At::Start, At::Arguments, At::End] {
+            let (asked, bill) = ask(way, Some(Fault::Cut(at))).await;
+            let Err(ModelError::Lost { reported, .. }) = asked else { panic!("{way:?} {at:?}: {asked:?}") };
+            let billed = bill.entries[0].tokens;
+            // One dialect counts the request at the beginning and the reply at its end, the other one both at the end.
+            let counted = match (way.dialect, at) {
+                _ if !way.stream => (0, 0),
+                (_, At::End) => (billed.input, billed.output),
+                (Dialect::Anthropic, _) => (billed.input, 1),
+                (Dialect::OpenAi, _) => (0, 0),
+            };
+            assert_eq!((reported.input_tokens, reported.output_tokens), counted, "{way:?} {at:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn dat_02_half_of_a_pair_in_arguments_that_come_as_a_string_stays_in_them() {
+    use lodestep_providers::testing::{streamed, whole};
+    let call = r#"{"index":0,"id":"a","type":"function","function":{"name":"pay","arguments":"{\"to\":\"\ud99c\"}"}}"#;
+    let choice =
+        |part: &str| format!(r#"{{"choices":[{{"{part}":{{"tool_calls":[{call}]}},"finish_reason":"stop"}}]}}"#);
+    let whole = whole(Dialect::OpenAi, choice("message").as_bytes()).expect("a reply");
+    let stream = format!("data: {}\n\ndata: [DONE]\n\n", choice("delta"));
+    let streamed = streamed(Dialect::OpenAi, stream.as_bytes(), usize::MAX).await.expect("a reply");
+    for reply in [whole, streamed] {
+        assert_eq!(reply.calls[0].arguments, r#"{"to":"\ud99c"}"#, "whoever reads the JSON finds it");
+        assert_eq!(reply.ill_formed, None, "the text is none of it");
     }
 }

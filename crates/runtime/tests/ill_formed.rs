@@ -6,15 +6,19 @@ use std::sync::{Arc, Mutex};
 
 use lodestep::core::checkpoint::How;
 use lodestep::core::effect::Class;
+use lodestep::core::event::{Envelope, Event};
 use lodestep::core::json::parse_strict;
 use lodestep::core::rules::standing::{Status, standing};
-use lodestep::core::{Checkpoint, Ordinal};
+use lodestep::core::{Checkpoint, Ordinal, RunKey};
 use lodestep::model::ScriptModel;
-use lodestep::store::{MemoryStore, Store};
+use lodestep::store::garbage::Mode;
+use lodestep::store::{JournalRow, MemoryStore, Store};
 use lodestep::tools::{Functions, ToolError};
 use lodestep::{Runtime, Start};
 use lodestep_model::{Model, ModelError, ModelFuture, Request};
-use serde_json::json;
+use lodestep_model_server::{Fault, WAYS, mind};
+use serde_json::{Value, json};
+use support::services::{Served, calls};
 use support::*;
 
 /// A script behind a provider that refuses whatever is no strict JSON, and keeps what it was sent.
@@ -162,4 +166,42 @@ async fn a_start_with_a_number_that_cannot_be_held_is_refused_and_stores_nothing
     assert_eq!(error.code(), "input.invalid");
     assert!(error.what().contains("9007199254740993"), "{error}");
     assert!(runtime.store().list("default", &Default::default()).await.expect("listed").is_empty());
+}
+
+/// Of each reply, oldest first: how it is kept, and whether the journal says that its text was ill-formed.
+async fn replies(served: &Served, run: &RunKey) -> Vec<(Value, Option<bool>)> {
+    let row = served.opened(run).await.row;
+    let rows = served.runtime.store().journal(&row.run, 1, 100).await.expect("read");
+    let flag = |row: &JournalRow| {
+        let events = Envelope::from_bytes(&row.envelope).expect("sound").events;
+        events.iter().find_map(|event| match event {
+            Event::CallAnswered(answered) => Some(answered.about.as_ref().and_then(|about| about.ill_formed)),
+            _ => None,
+        })
+    };
+    let kept = |row: &JournalRow| serde_json::from_slice(row.transcript.as_ref()?).ok();
+    rows.iter().filter_map(|row| Some((kept(row).unwrap_or_default(), flag(row)?))).collect()
+}
+
+#[tokio::test]
+async fn dat_02_a_text_with_half_of_a_pair_is_kept_in_the_transcript_as_it_came_and_flagged() {
+    for way in WAYS {
+        let mut said = calls(&[("pay", json!({"n": 1}))]);
+        said.text = "it was test-key".to_owned();
+        let served = Served::new(way, mind::in_order([said, calls(&[("finish", json!({}))])]));
+        served.server.plan([Fault::LoneSurrogate]);
+        let run = served.start(served.definition()).await;
+        let end = served.end(&run).await;
+        assert_eq!(standing(&end).status, Status::Completed, "{way:?}: {}", served.stopped(&run).await);
+        served.sound_bill();
+        let kept = replies(&served, &run).await;
+        let (half, whole) = (&kept[0], &kept[1]);
+        assert_eq!(half.0["text"], "it was [secret MODEL_KEY]\u{fffd}", "{way:?}");
+        assert_eq!(half.0["ill_formed"], r#""it was [secret MODEL_KEY]\ud99c""#, "{way:?}");
+        assert_eq!((half.1, whole.1, &whole.0["ill_formed"]), (Some(true), None, &Value::Null), "{way:?}");
+        let stored = served.opened(&run).await.row.run;
+        served.runtime.store().forget_transcripts(&stored, Mode::Apply).await.expect("emptied");
+        let left = replies(&served, &run).await;
+        assert_eq!(left, [(Value::Null, Some(true)), (Value::Null, None)], "{way:?}: it goes with them");
+    }
 }

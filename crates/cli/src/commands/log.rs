@@ -41,15 +41,22 @@ pub async fn log(app: &App, run: &str, from: u64, limit: usize) -> Result<u8> {
 /// What is charged for a call whose reply nobody has.
 const UNCONFIRMED: &str = "charged as reserved, unconfirmed";
 
+/// The same, of which more was reported than was held back.
+const REPORTED: &str = "charged as reported before it was lost, unconfirmed";
+
+/// A reply whose text was changed where it came in.
+const ILL_FORMED: &str = "halves of surrogate pairs in its text became U+FFFD; the transcript has it as it came";
+
 /// What was said with it: why an action was denied, a call of the model failed, or the run was cancelled or stopped. `None`
 /// once it was erased.
 fn said(event: &Event, values: &[Vec<u8>]) -> Option<String> {
     match event {
+        Event::CallAnswered(answered) if answered.about.as_ref()?.ill_formed.is_some() => Some(ILL_FORMED.to_owned()),
         Event::CallLost(_) => Some(format!("{UNCONFIRMED}: its worker is gone")),
-        Event::CallFailed(failed) if failed.why == CallFailure::Lost => Some(match words(event, values) {
-            Some(why) => format!("{UNCONFIRMED}: {why}"),
-            None => UNCONFIRMED.to_owned(),
-        }),
+        Event::CallFailed(failed) if failed.why == CallFailure::Lost => {
+            let charge = if failed.charged.is_some() { REPORTED } else { UNCONFIRMED };
+            Some(words(event, values).map_or_else(|| charge.to_owned(), |why| format!("{charge}: {why}")))
+        }
         _ => words(event, values),
     }
 }

@@ -21,6 +21,10 @@ pub struct ModelSpec {
     /// What a request says besides, sent as it is.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub params: Map<String, Value>,
+    /// The field of a chat completion that says how long the reply may be, `max_tokens` or `max_completion_tokens`, if not the
+    /// one that is usual for the place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_limit_field: Option<String>,
     /// Is the reply asked for in one piece, and not as a stream?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub whole: bool,
@@ -53,6 +57,7 @@ impl Default for ModelSpec {
             base_url: None,
             api_key: None,
             params: Map::new(),
+            output_limit_field: None,
             whole: false,
             timeout_ms: None,
             idle_timeout_ms: None,

@@ -67,6 +67,10 @@ pub struct AboutReply {
     /// True when it was cut at the output limit.
     #[n(4)]
     pub cut: bool,
+    /// True when its text held half of a surrogate pair, which was replaced; the transcript has it as it came.
+    #[n(5)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ill_formed: Option<bool>,
 }
 
 /// Why a call brought no answer.
@@ -80,7 +84,7 @@ pub enum CallFailure {
     /// The provider asked to wait; nothing is charged.
     #[n(1)]
     Busy,
-    /// The answer was lost or broken; the reservation is charged.
+    /// The answer was lost or broken; the reservation is charged, or what was reported where that is more.
     #[n(2)]
     Lost,
     /// The request is longer than the model's context; nothing is charged.
@@ -106,6 +110,10 @@ pub struct CallFailed {
     /// Not asked again before this time.
     #[n(3)]
     pub not_before: Timestamp,
+    /// What is charged, where the provider had reported more than was held back before its answer was lost.
+    #[n(4)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub charged: Option<Amounts>,
 }
 
 /// See [`Event::CallLost`](super::Event::CallLost).
@@ -114,6 +122,10 @@ pub struct CallLost {
     /// The call.
     #[n(0)]
     pub call: u64,
+    /// What is charged, where the provider had reported more than was held back.
+    #[n(1)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub charged: Option<Amounts>,
 }
 
 /// See [`Event::DecisionOpened`](super::Event::DecisionOpened).

@@ -56,7 +56,7 @@ pub(super) fn answered(checkpoint: &mut Checkpoint, event: &CallAnswered) -> Che
 pub(super) fn failed(checkpoint: &mut Checkpoint, seq: u64, event: &CallFailed) -> Checked {
     let open = take_open(checkpoint, event.call)?;
     let charged = match event.why {
-        CallFailure::Lost => open.amounts,
+        CallFailure::Lost => open.amounts.larger(event.charged.unwrap_or_default()),
         CallFailure::NotSent | CallFailure::Busy | CallFailure::TooLong | CallFailure::Rejected => Amounts::default(),
     };
     checkpoint.quota.settle(open.amounts, charged);
@@ -79,8 +79,9 @@ pub(super) fn failed(checkpoint: &mut Checkpoint, seq: u64, event: &CallFailed) 
 
 pub(super) fn lost(checkpoint: &mut Checkpoint, event: &CallLost) -> Checked {
     let open = take_open(checkpoint, event.call)?;
-    checkpoint.quota.settle(open.amounts, open.amounts);
-    checkpoint.quota.unconfirmed(open.amounts);
+    let charged = open.amounts.larger(event.charged.unwrap_or_default());
+    checkpoint.quota.settle(open.amounts, charged);
+    checkpoint.quota.unconfirmed(charged);
     Ok(())
 }
 

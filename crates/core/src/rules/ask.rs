@@ -1,11 +1,13 @@
 //! The reservation of a call of the model: the request is assembled, then paid for, then sent.
 
+use lodestep_model::Usage;
+
 use crate::checkpoint::Phase;
 use crate::context::Assembled;
 use crate::definition::Definition;
 use crate::draft::Draft;
 use crate::error::Result;
-use crate::event::{CallFailed, CallFailure, CallReserved, Event, RunStopped, StopReason};
+use crate::event::{CallFailed, CallFailure, CallLost, CallReserved, Event, RunStopped, StopReason};
 use crate::quota::{Amounts, Quota};
 use crate::rules::standing::{backoff_ms, jitter_ms};
 
@@ -20,15 +22,7 @@ pub const RATE_LIMITED: &str = "rate limited until ";
 ///
 /// `run.illegal_event` when the state contradicts itself.
 pub fn reserve(draft: &mut Draft, definition: &Definition, assembled: &Assembled) -> Result<Option<u64>> {
-    let input_tokens = assembled.manifest.tokens;
-    let output_tokens = assembled.request.max_output_tokens;
-    let amounts = Amounts {
-        input_tokens,
-        output_tokens,
-        usd_micro: definition.model.price.map_or(0, |price| price.at_most(input_tokens, output_tokens)),
-        model_calls: 1,
-        tool_calls: 0,
-    };
+    let amounts = at_most(definition, assembled.manifest.tokens, assembled.request.max_output_tokens);
     if let Some(quota) = draft.checkpoint().quota.refuses(amounts) {
         let text = draft.put(Quota::no_room_for_a_call(&draft.checkpoint().quota, quota, amounts));
         draft.push(Event::RunStopped(RunStopped { reason: StopReason::Quota, text }))?;
@@ -38,6 +32,32 @@ pub fn reserve(draft: &mut Draft, definition: &Definition, assembled: &Assembled
     let manifest = draft.put(assembled.manifest.to_bytes());
     draft.push(Event::CallReserved(CallReserved { call, amounts, request: assembled.digest, manifest }))?;
     Ok(Some(call))
+}
+
+/// The most that a call of so many tokens takes of the quotas.
+fn at_most(definition: &Definition, input_tokens: u64, output_tokens: u64) -> Amounts {
+    let usd_micro = definition.model.price.map_or(0, |price| price.at_most(input_tokens, output_tokens));
+    Amounts { input_tokens, output_tokens, usd_micro, model_calls: 1, tool_calls: 0 }
+}
+
+/// What is charged for a lost answer of which this was reported: as if it had been held back from the start. `None` where no more
+/// was reported than was held back.
+fn beyond_reservation(draft: &Draft, definition: &Definition, reported: Usage) -> Option<Amounts> {
+    let held = draft.checkpoint().model.open?.amounts;
+    let input_tokens = reported.input_tokens.max(held.input_tokens);
+    let output_tokens = reported.output_tokens.max(held.output_tokens);
+    let is_more = (input_tokens, output_tokens) != (held.input_tokens, held.output_tokens);
+    is_more.then(|| at_most(definition, input_tokens, output_tokens))
+}
+
+/// Pushes that the answer of a call is given up, of which this was reported.
+///
+/// # Errors
+///
+/// `run.illegal_event` when the state contradicts itself.
+pub fn give_up(draft: &mut Draft, definition: &Definition, call: u64, reported: Usage) -> Result<()> {
+    let charged = beyond_reservation(draft, definition, reported);
+    draft.push(Event::CallLost(CallLost { call, charged }))
 }
 
 /// Pushes that a call brought no answer, and stops the run when it was tried often enough or can't help.
@@ -53,6 +73,28 @@ pub fn fail(
     said: &str,
     wait_ms: Option<u64>,
 ) -> Result<()> {
+    failed(draft, definition, call, why, said, wait_ms, None)
+}
+
+/// As [`fail`] for an answer that was lost, of which the provider had reported this before.
+///
+/// # Errors
+///
+/// `run.illegal_event` when the state contradicts itself.
+pub fn lose(draft: &mut Draft, definition: &Definition, call: u64, said: &str, reported: Usage) -> Result<()> {
+    let charged = beyond_reservation(draft, definition, reported);
+    failed(draft, definition, call, CallFailure::Lost, said, None, charged)
+}
+
+fn failed(
+    draft: &mut Draft,
+    definition: &Definition,
+    call: u64,
+    why: CallFailure,
+    said: &str,
+    wait_ms: Option<u64>,
+    charged: Option<Amounts>,
+) -> Result<()> {
     let model = &draft.checkpoint().model;
     let (attempt, lost) = (model.failed_in_row.saturating_add(1), model.lost_in_row.unwrap_or(0).saturating_add(1));
     let most = definition.model.max_attempts;
@@ -64,7 +106,7 @@ pub fn fail(
     };
     let not_before = draft.now().plus_ms(if why == CallFailure::TooLong { 0 } else { wait_ms });
     let text = draft.put(said);
-    draft.push(Event::CallFailed(CallFailed { call, why, text, not_before }))?;
+    draft.push(Event::CallFailed(CallFailed { call, why, text, not_before, charged }))?;
     let deadline = draft.checkpoint().deadline();
     let reason = match why {
         // It would wait for nothing.

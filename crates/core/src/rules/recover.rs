@@ -20,7 +20,7 @@ pub fn recover(draft: &mut Draft) -> Result<()> {
     if let Some(open) = draft.checkpoint().model.open
         && open.epoch < epoch
     {
-        draft.push(Event::CallLost(CallLost { call: open.call }))?;
+        draft.push(Event::CallLost(CallLost { call: open.call, charged: None }))?;
     }
     let left: Vec<(Ordinal, u32)> = draft
         .checkpoint()

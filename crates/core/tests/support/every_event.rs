@@ -114,8 +114,14 @@ fn calls(it: About) -> [Event; 5] {
             faulty: false,
             about: None,
         }),
-        Event::CallFailed(CallFailed { call: it.call, why: CallFailure::Lost, text: value, not_before: it.at }),
-        Event::CallLost(CallLost { call: it.call }),
+        Event::CallFailed(CallFailed {
+            call: it.call,
+            why: CallFailure::Lost,
+            text: value,
+            not_before: it.at,
+            charged: None,
+        }),
+        Event::CallLost(CallLost { call: it.call, charged: None }),
         Event::DecisionOpened(DecisionOpened { decision: it.decision, text: Some(value), actions: 1, blocks: None }),
     ]
 }

@@ -32,7 +32,7 @@ pub(super) fn answer_of_a_service(input: &[u8]) -> u64 {
 /// What it was taken for, and how much of it there is.
 fn kind(read: &Result<Reply, ModelError>) -> String {
     match read {
-        Err(ModelError::Lost(why)) => why.chars().filter(|c| !c.is_ascii_digit()).take(60).collect(),
+        Err(ModelError::Lost { message: why, .. }) => why.chars().filter(|c| !c.is_ascii_digit()).take(60).collect(),
         Err(ModelError::TooLong(_)) => "too long".to_owned(),
         Err(other) => panic!("an answer of 200 is whole, lost, or says that it was asked for too much: {other}"),
         Ok(reply) => {

@@ -55,7 +55,7 @@ pub fn check(body: &Value, options: &Options) -> Checked {
         return Err(refuse(Kind::UnknownField, "", None, message));
     }
     model(fields, options)?;
-    output_limit(fields)?;
+    output_limit(fields, options)?;
     temperature(fields)?;
     stream(fields)?;
     tools::check(fields)?;
@@ -81,10 +81,14 @@ pub fn unknown_model(name: &str) -> Refusal {
 }
 
 /// As the reference says of `max_completion_tokens` and of `max_tokens`, which it replaces.
-fn output_limit(fields: &Map<String, Value>) -> Checked {
+fn output_limit(fields: &Map<String, Value>, options: &Options) -> Checked {
     let limits = ["max_tokens", "max_completion_tokens"];
     let limits: Vec<(&str, &Value)> =
         limits.into_iter().filter_map(|name| Some((name, given(fields, name)?))).collect();
+    ensure(!options.only_max_completion_tokens || given(fields, "max_tokens").is_none(), || {
+        let message = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
+        refuse(Kind::OutputLimit, "max_tokens", Some("unsupported_parameter"), message)
+    })?;
     for (name, limit) in &limits {
         let tokens = limit.as_i64().ok_or_else(|| wrong_type(Kind::OutputLimit, name, "an integer", limit))?;
         ensure(tokens >= 1, || {

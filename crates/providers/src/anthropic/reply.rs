@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::pieces::{Piece, count, or_nothing};
+use crate::pieces::{Piece, Text, count, or_nothing};
 use crate::settings::Settings;
 
 #[derive(Deserialize)]
@@ -54,10 +54,16 @@ impl Tokens {
 
     /// `None` when a number is missing that a charge needs.
     pub fn usage(self) -> Option<Usage> {
-        let cache_read_tokens = self.cache_read_input_tokens.unwrap_or(0);
-        let cache_write_tokens = self.cache_creation_input_tokens.unwrap_or(0);
-        let input_tokens = self.input_tokens?.saturating_add(cache_read_tokens).saturating_add(cache_write_tokens);
-        Some(Usage { input_tokens, output_tokens: self.output_tokens?, cache_read_tokens, cache_write_tokens })
+        (self.input_tokens.is_some() && self.output_tokens.is_some()).then(|| self.so_far())
+    }
+
+    /// What has been said; zero for what has not.
+    pub fn so_far(self) -> Usage {
+        let said = Option::unwrap_or_default;
+        let cache_read_tokens = said(self.cache_read_input_tokens);
+        let cache_write_tokens = said(self.cache_creation_input_tokens);
+        let all = said(self.input_tokens).saturating_add(cache_read_tokens).saturating_add(cache_write_tokens);
+        Usage { input_tokens: all, output_tokens: said(self.output_tokens), cache_read_tokens, cache_write_tokens }
     }
 }
 
@@ -68,18 +74,19 @@ impl Tokens {
 /// `Lost` for what is no reply: it may have been billed.
 pub fn whole(body: &[u8], settings: &Settings) -> Result<Reply, ModelError> {
     let unreadable =
-        |error: serde_json::Error| ModelError::Lost(format!("the reply is not what Messages are: {error}"));
+        |error: serde_json::Error| ModelError::lost(format!("the reply is not what Messages are: {error}"));
     let message: Message<'_> = serde_json::from_slice(body).map_err(unreadable)?;
     let Some(stop_reason) = &message.stop_reason else {
-        return Err(ModelError::Lost("the reply does not say why it stopped".to_owned()));
+        let used = message.usage.unwrap_or_default().so_far();
+        return Err(ModelError::lost("the reply does not say why it stopped").reporting(used));
     };
     let mut reply = Reply { stop: stop(stop_reason), model: message.model, ..Reply::default() };
     reply.usage = message.usage.and_then(Tokens::usage);
-    let mut signed = Vec::new();
+    let (mut signed, mut text) = (Vec::new(), Text::default());
     for raw in message.content {
         let block: Block<'_> = serde_json::from_str(raw.get()).map_err(unreadable)?;
         match block.kind.as_str() {
-            "text" => reply.text.push_str(&block.text.unwrap_or_default().shown()),
+            "text" => text.push(&block.text.unwrap_or_default()),
             "tool_use" => reply.calls.push(Call {
                 id: block.id.unwrap_or_default(),
                 name: block.name.unwrap_or_default(),
@@ -90,6 +97,7 @@ pub fn whole(body: &[u8], settings: &Settings) -> Result<Reply, ModelError> {
             _ => {}
         }
     }
+    text.put_into(&mut reply);
     reply.blocks = blocks(&signed, settings);
     Ok(reply)
 }

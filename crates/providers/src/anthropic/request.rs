@@ -119,12 +119,12 @@ fn in_words(calls: &[Call], results: &[CallResult]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::{Dialect, Patience};
+    use crate::settings::Dialect;
 
     fn settings(params: Value) -> Settings {
         let Value::Object(params) = params else { panic!() };
         let (model, base_url) = ("m".to_owned(), String::new());
-        Settings { dialect: Dialect::Anthropic, base_url, model, params, stream: false, patience: Patience::default() }
+        Settings { base_url, model, params, stream: false, ..crate::testing::settings(Dialect::Anthropic) }
     }
 
     fn request(blocks: Option<Blocks>) -> Request {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use lodestep_model::{Call, ModelError, Progress, Reply};
+use lodestep_model::{Call, ModelError, Progress, Reply, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::reply::{Tokens, blocks, stop, with_texts};
-use crate::pieces::{Piece, Pieces, or_nothing};
+use crate::pieces::{Piece, Pieces, Text, or_nothing};
 use crate::provider::{Assembly, Part};
 use crate::refusal;
 use crate::settings::Settings;
@@ -45,7 +45,7 @@ struct Delta {
 /// A block that is being put together.
 struct Block {
     begun: Value,
-    text: Pieces,
+    text: Text,
     thinking: Pieces,
     signature: Pieces,
     arguments: Pieces,
@@ -71,14 +71,14 @@ impl Assembled {
         if let (Some("tool_use"), Some(name)) = (field(&begun, "type"), field(&begun, "name")) {
             watch(Progress::Call(name));
         }
-        let (text, thinking) = (Pieces::default(), Pieces::default());
+        let (text, thinking) = (Text::default(), Pieces::default());
         let (signature, arguments) = (Pieces::default(), Pieces::default());
         self.blocks.insert(index, Block { begun, text, thinking, signature, arguments });
     }
 
     fn add(&mut self, index: u64, delta: &Delta, watch: &dyn Fn(Progress<'_>)) -> Result<(), ModelError> {
         let Some(block) = self.blocks.get_mut(&index) else {
-            return Err(ModelError::Lost(format!("the stream adds to block {index}, which has not begun")));
+            return Err(ModelError::lost(format!("the stream adds to block {index}, which has not begun")));
         };
         if let Some(text) = &delta.text {
             block.text.push(text);
@@ -102,7 +102,7 @@ impl Assembled {
 impl Assembly for Assembled {
     fn take(&mut self, data: &str, watch: &(dyn Fn(Progress<'_>) + Send + Sync)) -> Result<Part, ModelError> {
         let event: Event = serde_json::from_str(data)
-            .map_err(|error| ModelError::Lost(format!("an event of the stream can't be read: {error}")))?;
+            .map_err(|error| ModelError::lost(format!("an event of the stream can't be read: {error}")))?;
         match event.kind.as_str() {
             "message_start" => {
                 let begun = event.message.unwrap_or(Begun { model: None, usage: None });
@@ -128,15 +128,18 @@ impl Assembly for Assembled {
 
     fn reply(&mut self) -> Result<Reply, ModelError> {
         let Some(stop_reason) = &self.stop_reason else {
-            return Err(ModelError::Lost("the reply does not say why it stopped".to_owned()));
+            return Err(ModelError::lost("the reply does not say why it stopped"));
         };
         let mut reply = Reply { stop: stop(stop_reason), model: self.model.take(), ..Reply::default() };
         reply.usage = self.tokens.usage();
-        let mut signed = Vec::new();
+        let (mut signed, mut text) = (Vec::new(), Text::default());
         for block in std::mem::take(&mut self.blocks).into_values() {
             let own = |name: &str| field(&block.begun, name).unwrap_or_default().to_owned();
             match field(&block.begun, "type") {
-                Some("text") => reply.text.push_str(&(own("text") + &block.text.text())),
+                Some("text") => {
+                    text.push(&Piece::of(&own("text")));
+                    text.join(&block.text);
+                }
                 Some("tool_use") => {
                     reply.calls.push(Call { id: own("id"), name: own("name"), arguments: arguments(&block) })
                 }
@@ -149,14 +152,19 @@ impl Assembly for Assembled {
                 _ => {}
             }
         }
+        text.put_into(&mut reply);
         reply.blocks = blocks(&signed, &self.settings);
         Ok(reply)
+    }
+
+    fn used(&self) -> Usage {
+        self.tokens.so_far()
     }
 }
 
 /// A call without arguments has an empty text for them; some servers give all of them at its beginning.
 fn arguments(block: &Block) -> String {
-    let text = block.arguments.text();
+    let text = block.arguments.json();
     if !text.is_empty() {
         return text;
     }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::pieces::{Piece, count, or_nothing};
+use crate::pieces::{Piece, Text, count, or_nothing};
 use crate::provider::MOST_CALLS;
 use crate::refusal;
 
@@ -71,13 +71,18 @@ struct Details {
 impl Tokens {
     /// `None` when a number is missing that a charge needs.
     pub fn usage(self) -> Option<Usage> {
+        (self.prompt_tokens.is_some() && self.completion_tokens.is_some()).then(|| self.so_far())
+    }
+
+    /// What has been said; zero for what has not.
+    pub fn so_far(self) -> Usage {
         let cached = self.prompt_tokens_details.and_then(|details| details.cached_tokens);
-        Some(Usage {
-            input_tokens: self.prompt_tokens?,
-            output_tokens: self.completion_tokens?,
-            cache_read_tokens: cached.or(self.prompt_cache_hit_tokens).unwrap_or(0),
+        Usage {
+            input_tokens: self.prompt_tokens.unwrap_or_default(),
+            output_tokens: self.completion_tokens.unwrap_or_default(),
+            cache_read_tokens: cached.or(self.prompt_cache_hit_tokens).unwrap_or_default(),
             cache_write_tokens: 0,
-        })
+        }
     }
 }
 
@@ -88,25 +93,26 @@ impl Tokens {
 /// `Lost` for what is no reply: it may have been billed.
 pub fn whole(body: &[u8]) -> Result<Reply, ModelError> {
     let completion: Completion = serde_json::from_slice(body)
-        .map_err(|error| ModelError::Lost(format!("the reply is not what chat completions are: {error}")))?;
+        .map_err(|error| ModelError::lost(format!("the reply is not what chat completions are: {error}")))?;
     if let Some(error) = completion.error.filter(|error| !error.is_null()) {
         return Err(refusal::in_stream(&error, !completion.choices.is_empty()));
     }
     let Some(choice) = completion.choices.into_iter().next() else {
-        return Err(ModelError::Lost("the reply has no choice".to_owned()));
+        return Err(ModelError::lost("the reply has no choice"));
     };
     let text = choice.message.content.map(|raw| text(&raw)).unwrap_or_default();
-    let refusal = choice.message.refusal.unwrap_or_default().shown();
+    let mut refusal = Text::default();
+    refusal.push(&choice.message.refusal.unwrap_or_default());
     let calls = choice.message.tool_calls.unwrap_or_default().into_iter().take(MOST_CALLS).map(|call| Call {
         id: call.id.unwrap_or_default(),
         name: call.function.name.unwrap_or_default(),
         arguments: call.function.arguments.map_or_else(|| "{}".to_owned(), |raw| arguments(&raw)),
     });
-    let reply = Reply { text, calls: calls.collect(), model: completion.model, ..Reply::default() };
-    finished(reply, choice.finish_reason.as_deref(), refusal, completion.usage)
+    let reply = Reply { calls: calls.collect(), model: completion.model, ..Reply::default() };
+    finished(reply, choice.finish_reason.as_deref(), (text, refusal), completion.usage)
 }
 
-/// The reply with why it stopped and what it used.
+/// The reply with its text, or the refusal in its place, why it stopped and what it used.
 ///
 /// # Errors
 ///
@@ -114,11 +120,12 @@ pub fn whole(body: &[u8]) -> Result<Reply, ModelError> {
 pub(super) fn finished(
     mut reply: Reply,
     finish_reason: Option<&str>,
-    refusal: String,
+    (text, refusal): (Text, Text),
     tokens: Option<Tokens>,
 ) -> Result<Reply, ModelError> {
     let Some(reason) = finish_reason else {
-        return Err(ModelError::Lost("the reply does not say why it stopped".to_owned()));
+        let used = tokens.unwrap_or_default().so_far();
+        return Err(ModelError::lost("the reply does not say why it stopped").reporting(used));
     };
     reply.stop = match reason {
         "length" => StopReason::OutputLimit,
@@ -128,26 +135,27 @@ pub(super) fn finished(
         _ if !reply.calls.is_empty() => StopReason::ToolCalls,
         _ => StopReason::End,
     };
-    if reply.text.is_empty() {
-        reply.text = refusal;
-    }
+    if text.is_empty() { refusal } else { text }.put_into(&mut reply);
     reply.usage = tokens.and_then(Tokens::usage);
     Ok(reply)
 }
 
 /// Content is text, or parts of which some are text.
-fn text(raw: &RawValue) -> String {
-    if let Ok(text) = serde_json::from_str::<Piece>(raw.get()) {
-        return text.shown();
+fn text(raw: &RawValue) -> Text {
+    let mut text = Text::default();
+    if let Ok(piece) = serde_json::from_str::<Piece>(raw.get()) {
+        text.push(&piece);
+        return text;
     }
     let parts: Vec<ContentPart> = serde_json::from_str(raw.get()).unwrap_or_default();
-    parts.iter().filter_map(|part| Some(part.text.as_ref()?.shown())).collect()
+    parts.iter().filter_map(|part| part.text.as_ref()).for_each(|piece| text.push(piece));
+    text
 }
 
 /// Arguments are JSON in a string; some servers give the JSON itself.
 fn arguments(raw: &RawValue) -> String {
     or_none(match serde_json::from_str::<Piece>(raw.get()) {
-        Ok(piece) => piece.shown(),
+        Ok(piece) => piece.json(),
         Err(_) => raw.get().to_owned(),
     })
 }

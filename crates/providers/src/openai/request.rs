@@ -6,14 +6,16 @@
 use lodestep_model::{Call, Message, Request, ToolSpec};
 use serde_json::{Value, json};
 
-use crate::settings::Settings;
+use crate::settings::{Settings, is_openai};
 
 /// The body of a request. Instructions and tools come first and are the same in every request of a run: services that
 /// keep prompts find them again without a mark.
 pub fn body(request: &Request, settings: &Settings) -> Value {
     let mut body = settings.params.clone();
     body.insert("model".to_owned(), settings.model.clone().into());
-    body.insert(limit_field(&settings.base_url).to_owned(), request.max_output_tokens.into());
+    if let Some(field) = settings.output_limit_field() {
+        body.insert(field.name().to_owned(), request.max_output_tokens.into());
+    }
     if settings.stream {
         body.insert("stream".to_owned(), true.into());
         body.insert("stream_options".to_owned(), json!({ "include_usage": true }));
@@ -31,20 +33,10 @@ pub fn body(request: &Request, settings: &Settings) -> Value {
     Value::Object(body)
 }
 
-/// OpenAI's own newer models refuse `max_tokens`, and compatible servers know nothing else.
-fn limit_field(base_url: &str) -> &'static str {
-    if is_own(base_url) { "max_completion_tokens" } else { "max_tokens" }
-}
-
 /// What stands for the text of a message that has calls alone: OpenAI's reference says `null`, which some servers for local
 /// models refuse; they take an empty text, and some of them nothing less.
 fn no_text(base_url: &str) -> Value {
-    if is_own(base_url) { Value::Null } else { "".into() }
-}
-
-fn is_own(base_url: &str) -> bool {
-    let host = base_url.split('/').nth(2).unwrap_or_default();
-    ["openai.com", "openai.azure.com"].iter().any(|own| host == *own || host.ends_with(&format!(".{own}")))
+    if is_openai(base_url) { Value::Null } else { "".into() }
 }
 
 fn tool(spec: &ToolSpec) -> Value {
@@ -79,20 +71,6 @@ fn assistant(text: &str, calls: &[Call], no_text: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_openai_itself_is_told_the_limit_by_its_new_name() {
-        for (base_url, field) in [
-            ("https://api.openai.com/v1", "max_completion_tokens"),
-            ("https://eu.api.openai.com/v1", "max_completion_tokens"),
-            ("https://x.openai.azure.com/openai/v1", "max_completion_tokens"),
-            ("http://localhost:11434/v1", "max_tokens"),
-            ("https://notopenai.com/v1", "max_tokens"),
-            ("https://openrouter.ai/api/v1", "max_tokens"),
-        ] {
-            assert_eq!(limit_field(base_url), field, "{base_url}");
-        }
-    }
 
     #[test]
     fn a_message_of_calls_alone_has_null_for_openai_and_an_empty_text_for_who_refuses_null() {

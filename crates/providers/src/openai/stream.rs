@@ -1,11 +1,11 @@
 //! A chat completion that comes as a stream (<https://platform.openai.com/docs/api-reference/chat-streaming>).
 
-use lodestep_model::{Call, ModelError, Progress, Reply};
+use lodestep_model::{Call, ModelError, Progress, Reply, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::reply::{Tokens, finished, or_none};
-use crate::pieces::{Piece, Pieces, or_nothing};
+use crate::pieces::{Piece, Pieces, Text, or_nothing};
 use crate::provider::{Assembly, MOST_CALLS, Part};
 use crate::refusal;
 
@@ -63,8 +63,8 @@ struct OpenCall {
 /// What has come until now.
 #[derive(Default)]
 pub struct Assembled {
-    text: Pieces,
-    refusal: Pieces,
+    text: Text,
+    refusal: Text,
     calls: Vec<OpenCall>,
     model: Option<String>,
     finish_reason: Option<String>,
@@ -109,7 +109,7 @@ impl Assembly for Assembled {
             return Ok(Part::Last);
         }
         let chunk: Chunk = serde_json::from_str(data)
-            .map_err(|error| ModelError::Lost(format!("a chunk of the stream can't be read: {error}")))?;
+            .map_err(|error| ModelError::lost(format!("a chunk of the stream can't be read: {error}")))?;
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
             return Err(refusal::in_stream(&error, self.has_begun));
         }
@@ -136,10 +136,14 @@ impl Assembly for Assembled {
     }
 
     fn reply(&mut self) -> Result<Reply, ModelError> {
-        let whole = |open: OpenCall| Call { id: open.id, name: open.name, arguments: or_none(open.arguments.text()) };
+        let whole = |open: OpenCall| Call { id: open.id, name: open.name, arguments: or_none(open.arguments.json()) };
         let calls = std::mem::take(&mut self.calls).into_iter().map(whole);
-        let reply =
-            Reply { text: self.text.text(), calls: calls.collect(), model: self.model.take(), ..Reply::default() };
-        finished(reply, self.finish_reason.as_deref(), self.refusal.text(), self.tokens)
+        let reply = Reply { calls: calls.collect(), model: self.model.take(), ..Reply::default() };
+        let texts = (std::mem::take(&mut self.text), std::mem::take(&mut self.refusal));
+        finished(reply, self.finish_reason.as_deref(), texts, self.tokens)
+    }
+
+    fn used(&self) -> Usage {
+        self.tokens.unwrap_or_default().so_far()
     }
 }

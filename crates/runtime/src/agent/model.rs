@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lodestep_core::definition::{ModelSpec, Price};
 use lodestep_core::reference::{Piece, pieces};
-use lodestep_providers::{Dialect, Patience};
+use lodestep_providers::{Dialect, OutputLimitField, Patience};
 use serde_json::{Map, Value};
 
 use super::duration::{DAY_MS, SECOND_MS};
@@ -78,9 +78,10 @@ fn service(table: &Table<'_>, asked: Option<Asked>, spec: &mut ModelSpec) -> Opt
     let base_url = table.get("base_url");
     let api_key = table.get("api_key");
     let params = table.get("params");
+    let limit_field = table.get("output_limit_field");
     let stream = table.get("stream");
     let (timeout, idle_timeout) = (table.get("timeout"), table.get("idle_timeout"));
-    let given = [&base_url, &api_key, &params, &stream, &timeout, &idle_timeout];
+    let given = [&base_url, &api_key, &params, &limit_field, &stream, &timeout, &idle_timeout];
     spec.base_url = base_url.as_ref().and_then(|item| item.said(&Allowed::Environment));
     spec.api_key = api_key.as_ref().and_then(key);
     spec.whole = stream.as_ref().and_then(Item::yes_or_no) == Some(false);
@@ -94,6 +95,7 @@ fn service(table: &Table<'_>, asked: Option<Asked>, spec: &mut ModelSpec) -> Opt
         }
         return None;
     };
+    spec.output_limit_field = limit_field.as_ref().and_then(|item| output_limit_field(item, Some(dialect)));
     spec.params = params.as_ref().and_then(|item| parameters(item, dialect)).unwrap_or_default();
     match &base_url {
         None if api_key.is_none() => spec.api_key = Some(format!("${{env:{}}}", dialect.key_variable())),
@@ -112,6 +114,16 @@ fn service(table: &Table<'_>, asked: Option<Asked>, spec: &mut ModelSpec) -> Opt
         Dialect::Anthropic => 200_000,
         Dialect::OpenAi => 128_000,
     })
+}
+
+/// The field of a chat completion that says how long the reply may be, judged by how the model is spoken to where that is known.
+pub(super) fn output_limit_field(item: &Item<'_>, dialect: Option<Dialect>) -> Option<String> {
+    let words = OutputLimitField::ALL.map(|field| (field.name(), field));
+    let field = item.one_of(&words)?;
+    if let Some(dialect) = dialect.filter(|dialect| *dialect != Dialect::OpenAi) {
+        item.fault(format!("`{}`: the provider `{}` has one name for it", item.name, dialect.name()), "take it out");
+    }
+    Some(field.name().to_owned())
 }
 
 /// A length of time, if it is not the usual one.
@@ -149,7 +161,10 @@ fn parameters(item: &Item<'_>, dialect: Dialect) -> Option<Map<String, Value>> {
     for (name, own) in table.entries() {
         if dialect.own_fields().contains(name) {
             let mend = match *name {
-                "max_tokens" | "max_completion_tokens" => "write `max_output_tokens` in [model]",
+                "max_tokens" => "write `max_output_tokens` in [model]",
+                "max_completion_tokens" => {
+                    "write `max_output_tokens` in [model], and `output_limit_field` if the place insists on this name"
+                }
                 "model" => "write `name` in [model]",
                 "stream" => "write `stream` in [model]",
                 _ => "take it out: the runtime fills it in",

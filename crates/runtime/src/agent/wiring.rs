@@ -162,14 +162,17 @@ fn of_agent(item: &Item<'_>, folder: &Path, agent: Option<&AgentFile>) -> Option
 fn model(item: &Item<'_>, agent: Option<&AgentFile>) -> Option<ModelWiring> {
     let table = item.table("model wiring", "a table, such as { base_url = \"https://gateway.example/v1\" }")?;
     let (base_url, api_key) = (table.get("base_url"), table.get("api_key"));
+    let limit_field = table.get("output_limit_field");
     table.close();
+    let dialect = agent.and_then(|agent| crate::model::service::dialect(&agent.definition.model.provider));
     let wired = ModelWiring {
         base_url: base_url.as_ref().and_then(|item| item.said(&Allowed::Environment)),
         api_key: api_key.as_ref().and_then(super::model::key),
+        output_limit_field: limit_field.as_ref().and_then(|item| super::model::output_limit_field(item, dialect)),
     };
     if let Some(agent) = agent {
         let provider = &agent.definition.model.provider;
-        match crate::model::service::dialect(provider) {
+        match dialect {
             None => item.fault(format!("the provider `{provider}` is no service"), "take it out"),
             Some(dialect) => {
                 if let (Some(item), Some(text)) = (&base_url, &wired.base_url) {

@@ -103,7 +103,7 @@ fn error_of(name: &str) -> ModelError {
         "busy" => ModelError::Busy { message: said, retry_after_ms: None },
         "too_long" => ModelError::TooLong(said),
         "rejected" => ModelError::Rejected(said),
-        _ => ModelError::Lost(said),
+        _ => ModelError::lost(said),
     }
 }
 

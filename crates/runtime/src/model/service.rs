@@ -8,7 +8,7 @@ use lodestep_core::definition::ModelSpec;
 use lodestep_core::json::canonical;
 use lodestep_core::{Definition, Digest, Error, Result};
 use lodestep_model::{Model, ModelError, ModelFuture, Progress, Request};
-use lodestep_providers::{Dialect, Patience, Provider, Settings};
+use lodestep_providers::{Dialect, OutputLimitField, Patience, Provider, Settings};
 
 use serde_json::{Value, json};
 
@@ -105,6 +105,7 @@ pub(super) fn settings(definition: &Definition, dialect: Dialect, environment: &
         base_url,
         model: environment.fill(&spec.name).map_err(unset)?,
         params: spec.params.clone(),
+        output_limit_field: environment.output_limit_field_of(definition).and_then(OutputLimitField::named),
         stream: !spec.whole,
         patience: patience(spec),
     })

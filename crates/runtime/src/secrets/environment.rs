@@ -29,6 +29,8 @@ pub struct ModelWiring {
     pub base_url: Option<String>,
     /// The key, as references to variables.
     pub api_key: Option<String>,
+    /// The field of a request that says how long the reply may be.
+    pub output_limit_field: Option<String>,
 }
 
 impl Default for Environment {
@@ -104,6 +106,12 @@ impl Environment {
     pub(crate) fn base_url_of<'a>(&'a self, definition: &'a Definition) -> Option<&'a str> {
         let wired = self.model_of(&definition.name).and_then(|wired| wired.base_url.as_deref());
         wired.or(definition.model.base_url.as_deref())
+    }
+
+    /// The field that says how long a reply may be, if this place or the definition names it.
+    pub(crate) fn output_limit_field_of<'a>(&'a self, definition: &'a Definition) -> Option<&'a str> {
+        let wired = self.model_of(&definition.name).and_then(|wired| wired.output_limit_field.as_deref());
+        wired.or(definition.model.output_limit_field.as_deref())
     }
 
     /// The name and the place of a definition's model here, which may hold references. What these hold is no secret.

@@ -1,7 +1,7 @@
 //! Values of secrets taken out of a model's reply, before it is judged or stored.
 
 use lodestep_core::json::{canonical, parse_strict};
-use lodestep_model::{Blocks, ModelError, Reply};
+use lodestep_model::{Blocks, ModelError, Reply, text};
 
 use super::scrub::{Removed, Scrubber};
 
@@ -15,6 +15,9 @@ pub(crate) fn scrub_reply(scrubber: &Scrubber, reply: &mut Result<Reply, ModelEr
                 removed.add(scrubber.scrub_text(named));
             }
             removed.add(unsigned(scrubber, &mut reply.blocks));
+            if let Some(json) = &mut reply.ill_formed {
+                removed.add(evidence(scrubber, json));
+            }
             for call in &mut reply.calls {
                 removed.add(scrubber.scrub_text(&mut call.id));
                 removed.add(scrubber.scrub_text(&mut call.name));
@@ -25,7 +28,7 @@ pub(crate) fn scrub_reply(scrubber: &Scrubber, reply: &mut Result<Reply, ModelEr
         Err(
             ModelError::NotSent(text)
             | ModelError::Busy { message: text, .. }
-            | ModelError::Lost(text)
+            | ModelError::Lost { message: text, .. }
             | ModelError::TooLong(text)
             | ModelError::Rejected(text),
         ) => removed.add(scrubber.scrub_text(text)),
@@ -41,6 +44,17 @@ fn unsigned(scrubber: &Scrubber, blocks: &mut Option<Blocks>) -> Removed {
     removed.add(unescaped(scrubber, &mut json));
     if removed != Removed::default() {
         *blocks = None;
+    }
+    removed
+}
+
+/// The JSON string that a text came as. One in which a value is spelled by escapes is gone: that there was one stays said.
+fn evidence(scrubber: &Scrubber, json: &mut String) -> Removed {
+    let removed = scrubber.scrub_text(json);
+    let meant = text::deserialize(&mut serde_json::Deserializer::from_str(json));
+    let is_clean = meant.is_ok_and(|mut meant| scrubber.scrub_text(&mut meant) == Removed::default());
+    if !is_clean {
+        json.clear();
     }
     removed
 }

@@ -130,3 +130,19 @@ fn g12_signed_blocks_with_a_secret_in_them_are_gone_and_others_stay_byte_for_byt
         assert_eq!(removed.note("a reply").is_none(), stays, "{json}");
     }
 }
+
+#[test]
+fn g12_the_json_of_a_text_that_is_none_is_cleaned_and_gone_where_it_hides_a_secret() {
+    let scrubber = Scrubber::new([("TOKEN", "s3cret-v@lue")]);
+    for (json, kept) in [
+        (r#""é \u00e9 \ud99c""#, r#""é \u00e9 \ud99c""#),
+        (r#""it is s3cret-v@lue \ud99c""#, r#""it is [secret TOKEN] \ud99c""#),
+        (r#""it is s3cret-v\u0040lue \ud99c""#, ""),
+        (r#""it is s3cret-v@lue, s3cret-v\u0040lue \ud99c""#, ""),
+    ] {
+        let given = lodestep_model::Reply { ill_formed: Some(json.to_owned()), ..Default::default() };
+        let mut reply = Ok(given);
+        scrub_reply(&scrubber, &mut reply);
+        assert_eq!(reply.expect("a reply").ill_formed.as_deref(), Some(kept), "{json}");
+    }
+}

@@ -166,7 +166,7 @@ impl Model for SimModel {
             if self.chance.permille(self.fails) {
                 match self.chance.below(4) {
                     0 => return Err(ModelError::NotSent("no connection".to_owned())),
-                    1 => return Err(ModelError::Lost("reset".to_owned())),
+                    1 => return Err(ModelError::lost("reset")),
                     2 => return Err(ModelError::Busy { message: "busy".to_owned(), retry_after_ms: Some(700) }),
                     _ => tokio::time::sleep(Duration::from_secs(60)).await,
                 }

@@ -93,6 +93,7 @@ impl Through {
             base_url: self.server.base_url(shape),
             model: "m".to_owned(),
             params: Map::new(),
+            output_limit_field: None,
             stream: (nth / 2).is_multiple_of(2),
             patience: Patience::default(),
         };

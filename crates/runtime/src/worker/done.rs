@@ -1,11 +1,11 @@
 //! What came back from outside, and the events that a lost or failed call of the model means.
 
 use lodestep_core::checkpoint::Phase;
-use lodestep_core::event::{CallFailure, CallLost, ErrorKind, ErrorLogged, Event};
+use lodestep_core::event::{CallFailure, ErrorKind, ErrorLogged, Event};
 use lodestep_core::rules::ask;
 use lodestep_core::rules::settle::{Attempt, LookedUp, settle, settle_lookup};
 use lodestep_core::{Checkpoint, Definition, Draft, Ordinal, Result};
-use lodestep_model::{ModelError, Reply};
+use lodestep_model::{ModelError, Reply, Usage, text};
 
 use crate::secrets::Removed;
 use crate::tools::Sight;
@@ -18,11 +18,26 @@ pub(super) struct Answered {
 }
 
 impl Answered {
-    pub fn new(reply: Reply) -> Self {
+    /// Of a reply that secrets have been looked for in: half of one would not be found in what is cut here.
+    pub fn new(mut reply: Reply) -> Self {
+        if let Some(json) = &mut reply.ill_formed {
+            *json = around_half(json).to_owned();
+        }
         // Encoding into a vector can't fail.
         let transcript = serde_json::to_vec(&reply).unwrap_or_default();
         Self { reply, transcript }
     }
+}
+
+/// So much is kept of the JSON of a text that was none.
+const ILL_FORMED_BYTES: usize = 64 * 1024;
+
+/// As much as is kept, with the first half of a pair in its middle.
+fn around_half(json: &str) -> &str {
+    let half = text::lone_half_at(json).unwrap_or_default();
+    let from = half.saturating_sub(ILL_FORMED_BYTES / 2).min(json.len().saturating_sub(ILL_FORMED_BYTES));
+    let from = json.ceil_char_boundary(from);
+    &json[from..json.floor_char_boundary(from + ILL_FORMED_BYTES)]
 }
 
 /// What came back from outside.
@@ -72,17 +87,22 @@ pub(super) fn tool_of(checkpoint: &Checkpoint, done: &Done) -> Option<String> {
 }
 
 pub(super) fn fail(draft: &mut Draft, definition: &Definition, call: u64, error: &ModelError) -> Result<()> {
+    let reported = match error {
+        ModelError::Lost { reported, .. } => *reported,
+        _ => Usage::default(),
+    };
+    if matches!(draft.checkpoint().phase, Phase::Cancelling { .. }) {
+        return ask::give_up(draft, definition, call, reported);
+    }
+    let said = shortened(&error.to_string());
     let (why, wait_ms) = match error {
+        ModelError::Lost { .. } => return ask::lose(draft, definition, call, &said, reported),
         ModelError::NotSent(_) => (CallFailure::NotSent, None),
         ModelError::Busy { retry_after_ms, .. } => (CallFailure::Busy, *retry_after_ms),
-        ModelError::Lost(_) => (CallFailure::Lost, None),
         ModelError::TooLong(_) => (CallFailure::TooLong, None),
         ModelError::Rejected(_) => (CallFailure::Rejected, None),
     };
-    if matches!(draft.checkpoint().phase, Phase::Cancelling { .. }) {
-        return draft.push(Event::CallLost(CallLost { call }));
-    }
-    ask::fail(draft, definition, call, why, &shortened(&error.to_string()), wait_ms)
+    ask::fail(draft, definition, call, why, &said, wait_ms)
 }
 
 /// What a provider said, its beginning and its end. Secrets have been looked for in the whole: half of one would not be found.
@@ -118,5 +138,16 @@ mod tests {
             assert!(told.chars().count() < 1_000 && told.ends_with("Is the key right?"), "{told}");
         }
         assert_eq!(shortened("short"), "short");
+    }
+
+    #[test]
+    fn of_a_long_text_that_is_none_what_stands_around_its_half_is_kept() {
+        for (before, after) in [(0, 0), (10, 100_000), (100_000, 10), (200_000, 200_000)] {
+            let json = format!("\"{}\\ud99c{}\"", "é".repeat(before), "\\\\".repeat(after));
+            let kept = around_half(&json);
+            assert!(kept.contains("\\ud99c") && kept.len() <= ILL_FORMED_BYTES, "{before} {after}: {}", kept.len());
+            assert!(kept.len() == json.len() || kept.len() > ILL_FORMED_BYTES - 4, "{before} {after}");
+        }
+        assert_eq!(around_half(""), "");
     }
 }

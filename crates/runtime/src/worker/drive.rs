@@ -342,7 +342,7 @@ impl Drive {
             false => self.draft(checkpoint, run, &seen, &unread).await?.0,
         };
         if let Some(open) = draft.checkpoint().model.open {
-            draft.push(Event::CallLost(CallLost { call: open.call }))?;
+            draft.push(Event::CallLost(CallLost { call: open.call, charged: None }))?;
         }
         if !draft.checkpoint().is_over() {
             draft.push(Event::HandedOver(HandedOver { unsent_call: None }))?;

@@ -41,10 +41,11 @@ pub(super) fn whole_fault(question: &Question<'_>) -> Option<String> {
 
 pub(super) fn charge(draft: &mut Draft, question: &Question<'_>, faulty: bool) -> Result<()> {
     let reserved = draft.checkpoint().model.open.map(|open| open.amounts).unwrap_or_default();
-    // Where nothing is reported the upward estimates are charged.
+    // Where nothing is reported the upward estimates are charged; what came as JSON stands in the transcript a second time.
+    let evidence = question.reply.ill_formed.as_ref().map_or(0, String::len) as u64;
     let estimate = || Usage {
         input_tokens: reserved.input_tokens,
-        output_tokens: crate::context::estimate::tokens(question.transcript.len),
+        output_tokens: crate::context::estimate::tokens(question.transcript.len.saturating_sub(evidence)),
         ..Usage::default()
     };
     let usage = question.reply.usage.unwrap_or_else(estimate);
@@ -61,6 +62,7 @@ pub(super) fn charge(draft: &mut Draft, question: &Question<'_>, faulty: bool) -
         cache_read_tokens: usage.cache_read_tokens,
         cache_write_tokens: usage.cache_write_tokens,
         cut: is_cut(question),
+        ill_formed: question.reply.ill_formed.as_ref().map(|_| true),
     };
     draft.push(Event::CallAnswered(CallAnswered {
         call: question.call,

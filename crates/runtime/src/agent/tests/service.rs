@@ -87,6 +87,17 @@ fn what_no_service_takes_is_refused_with_the_mend() {
             ],
         ),
         (
+            "provider = \"anthropic\"\nname = \"m\"\noutput_limit_field = \"max_tokens\"",
+            &["6:1: `model.output_limit_field`: the provider `anthropic` has one name for it | take it out"],
+        ),
+        (
+            "provider = \"openai\"\nname = \"m\"\noutput_limit_field = \"max_completion_token\"\nparams = { max_completion_tokens = 3 }",
+            &[
+                "6:1: `model.output_limit_field` can't be \"max_completion_token\" | did you mean `max_completion_tokens`?",
+                "7:12: `model.params.max_completion_tokens` is not for `params` to say | write `max_output_tokens` in [model], and `output_limit_field` if the place insists on this name",
+            ],
+        ),
+        (
             "provider = \"offline\"\nbase_url = \"http://localhost:1\"\nstream = 1",
             &[
                 "5:1: `model.base_url`: the provider `offline` is no service | take it out, or ask a service: provider = \"anthropic\" or \"openai\"",

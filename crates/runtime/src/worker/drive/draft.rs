@@ -2,6 +2,7 @@
 
 use lodestep_core::checkpoint::Phase;
 use lodestep_core::event::{CallLost, Event};
+use lodestep_core::rules::ask;
 use lodestep_core::rules::decide::{Question, decide};
 use lodestep_core::rules::inbox::{self, Message};
 use lodestep_core::rules::owed::{Hands, owed};
@@ -88,7 +89,7 @@ impl Drive {
 
     async fn decide(&mut self, draft: &mut Draft, run: &Pinned, call: u64, answered: &Answered) -> Result<()> {
         if matches!(draft.checkpoint().phase, Phase::Cancelling { .. }) {
-            return draft.push(Event::CallLost(CallLost { call }));
+            return ask::give_up(draft, &run.definition, call, answered.reply.usage.unwrap_or_default());
         }
         // A run that stopped meanwhile takes the reply all the same: what it decides is begun after a resume.
         let Answered { reply, transcript } = answered;
@@ -135,7 +136,7 @@ impl Drive {
             handle.abort();
         }
         match draft.checkpoint().model.open {
-            Some(open) => draft.push(Event::CallLost(CallLost { call: open.call })),
+            Some(open) => draft.push(Event::CallLost(CallLost { call: open.call, charged: None })),
             None => Ok(()),
         }
     }

@@ -99,7 +99,7 @@ impl Drive {
         }
         let mut draft = self.words_and_outcomes(checkpoint, &[], &seen)?;
         if let Some(open) = draft.checkpoint().model.open {
-            draft.push(Event::CallLost(CallLost { call: open.call }))?;
+            draft.push(Event::CallLost(CallLost { call: open.call, charged: None }))?;
         }
         if draft.is_empty() {
             return Ok(draft.into_checkpoint());

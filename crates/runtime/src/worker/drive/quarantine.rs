@@ -24,7 +24,7 @@ pub(super) fn is_damage(error: &Error) -> bool {
 /// reservation is charged.
 pub(super) fn give_up(draft: &mut Draft, call: Option<u64>, error: &Error) -> Result<()> {
     if let Some(call) = call {
-        draft.push(Event::CallLost(CallLost { call }))?;
+        draft.push(Event::CallLost(CallLost { call, charged: None }))?;
     }
     quarantine(draft, StopReason::Undecodable, in_words(error))
 }

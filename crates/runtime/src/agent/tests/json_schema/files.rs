@@ -24,6 +24,7 @@ name = "${env:MODEL:-small}"
 base_url = "http://localhost:11434/v1"
 api_key = "${env:GATEWAY_KEY}"
 params = { temperature = 0.2, stop = ["x"] }
+output_limit_field = "max_completion_tokens"
 stream = false
 timeout = "20m"
 idle_timeout = "5m"
@@ -207,6 +208,7 @@ env = { MAIL_TOKEN = "${env:TOKEN}" }
 
 [agents.wired.model]
 base_url = "https://gateway.example/v1"
+output_limit_field = "max_completion_tokens"
 api_key = "${env:TOKEN}"
 
 [agents.another.inputs]
