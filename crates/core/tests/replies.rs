@@ -47,6 +47,42 @@ fn a_reply_as_long_as_the_limit_is_cut_whatever_the_provider_says() {
 }
 
 #[test]
+fn the_reply_after_a_cut_one_has_the_limit_of_the_retry_and_the_next_the_usual_one() {
+    let mut definition = free();
+    definition.model.max_output_tokens_retry = Some(3_000);
+    let said = |output_tokens| Reply {
+        usage: Some(Usage { input_tokens: 100, output_tokens, ..Usage::default() }),
+        ..reply(vec![call("note", &json!({"key": "a", "text": "b"}))])
+    };
+    // What is asked for is what is held back, and what the reply is judged by.
+    let answer = |bench: &mut Bench, limit: u64, output_tokens: u64| {
+        let asked = assemble(&bench.checkpoint, &bench.definition, &bench.inputs(), &bench.blobs).expect("it fits");
+        let call = bench.reserve().expect("the quota has room");
+        assert_eq!((asked.request.max_output_tokens, bench.checkpoint.quota.reserved.output_tokens), (limit, limit));
+        assert!(asked.manifest.budget <= bench.definition.model.context_window - limit);
+        bench.take(call, &said(output_tokens));
+    };
+    let mut bench = Bench::new(definition);
+    answer(&mut bench, 1_000, 1_000);
+    assert_eq!(bench.checkpoint.model.cut_in_row, Some(1));
+    let told = bench.checkpoint.errors.back().map(|error| &bench.blobs[&error.text.digest]).expect("it is told");
+    assert!(String::from_utf8_lossy(told).contains("The next reply alone may have 3000 tokens"), "{told:?}");
+    // A reply that got lost between them takes none of the room.
+    let call = bench.reserve().expect("the quota has room");
+    bench.step(|draft, definition| fail(draft, definition, call, CallFailure::Lost, "reset", None));
+    bench.wait_ms(200_000);
+    answer(&mut bench, 3_000, 2_999);
+    assert_eq!((bench.checkpoint.model.decisions, bench.checkpoint.model.cut_in_row), (1, None), "it is whole");
+    answer(&mut bench, 1_000, 1_000);
+    answer(&mut bench, 3_000, 3_000);
+    let (reason, text) = stopped(&bench).expect("the second in a row");
+    assert_eq!(reason, StopReason::Model);
+    assert!(text.contains("max_output_tokens_retry = 3000 is too little"), "{text}");
+    bench.say("ann", Word::Resume);
+    answer(&mut bench, 1_000, 999);
+}
+
+#[test]
 fn blocks_go_back_with_their_decision_byte_for_byte_and_only_with_the_newest() {
     let blocks =
         |text: &str| Blocks { of: "anthropic m".into(), json: format!("[{{\"thinking\":\"{text}\\u00e9\"}}]") };

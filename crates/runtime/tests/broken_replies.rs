@@ -94,6 +94,28 @@ async fn tol_03_two_cut_replies_in_a_row_stop_the_run_and_say_what_is_too_little
 }
 
 #[tokio::test]
+async fn tol_03_the_one_more_try_has_more_room_where_the_file_says_so() {
+    for way in WAYS {
+        for (what, said, fault) in cuts() {
+            let served = Served::new(way, mind::in_order([said, pay(2), finish()]));
+            served.server.plan([fault]);
+            let mut definition = payer(&served);
+            definition.model.max_output_tokens_retry = Some(3_000);
+            let run = served.start(definition).await;
+            let state = served.end(&run).await;
+            assert_eq!(standing(&state).status, Status::Completed, "{way:?} {what}: {}", served.stopped(&run).await);
+            assert_eq!(served.ledger.keys("pay").len(), 1, "{way:?} {what}: the whole one");
+            let bill = served.sound_bill();
+            let bodies: Vec<_> = bill.entries.iter().filter_map(|entry| entry.body.as_ref()).collect();
+            let limits: Vec<_> = bodies.iter().map(|body| &body["max_tokens"]).collect();
+            assert_eq!(limits, [&json!(1_000), &json!(3_000), &json!(1_000)], "{way:?} {what}: of that try alone");
+            let told = bodies[1].to_string();
+            assert!(told.contains(CUT_OFF) && told.contains("may have 3000 tokens"), "{way:?} {what}: {told}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn tol_03_a_run_that_is_resumed_has_its_one_more_try_again() {
     for way in WAYS {
         let served = Served::new(way, mind::in_order(std::iter::repeat_n(cut("{}"), 3).chain([finish()])));

@@ -21,7 +21,7 @@ impl Budget {
     /// The window less the reply and the margin, by the estimate as corrected for this run.
     pub fn of(checkpoint: &Checkpoint, definition: &Definition) -> Self {
         let model = &definition.model;
-        let window = model.context_window.saturating_sub(model.max_output_tokens);
+        let window = model.context_window.saturating_sub(model.output_limit(checkpoint.model.cut_in_row));
         let tokens = window - window / MARGIN;
         let permille = u64::from(checkpoint.model.estimate_permille.max(1));
         Self {

@@ -196,7 +196,7 @@ pub fn assemble_from(
         system,
         messages: Vec::new(),
         tools: offered.tools.clone(),
-        max_output_tokens: definition.model.max_output_tokens,
+        max_output_tokens: definition.model.output_limit(checkpoint.model.cut_in_row),
         turn: checkpoint.model.answered,
     };
     let rest = estimate::size_of(&request, 0, offered.bytes);

@@ -36,6 +36,9 @@ pub struct ModelSpec {
     pub idle_timeout_ms: Option<u64>,
     /// The most tokens of one reply.
     pub max_output_tokens: u64,
+    /// The most tokens of the one reply that is asked for after one was cut at its limit; no fewer. The same when `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens_retry: Option<u64>,
     /// Tokens of request and reply together.
     pub context_window: u64,
     /// Price in usd per million tokens, as micro-usd per million; needed by a usd quota.
@@ -62,10 +65,21 @@ impl Default for ModelSpec {
             timeout_ms: None,
             idle_timeout_ms: None,
             max_output_tokens: 4_096,
+            max_output_tokens_retry: None,
             context_window: 32_000,
             price: None,
             max_faulty_replies: 3,
             max_attempts: 5,
+        }
+    }
+}
+
+impl ModelSpec {
+    /// The most tokens of the next reply, when so many before it were cut at their limit.
+    pub fn output_limit(&self, cut_in_row: Option<u32>) -> u64 {
+        match (cut_in_row, self.max_output_tokens_retry) {
+            (Some(_), Some(retry)) => retry,
+            _ => self.max_output_tokens,
         }
     }
 }

@@ -99,7 +99,7 @@ pub fn decide(draft: &mut Draft, question: &Question<'_>) -> Result<()> {
     let checkpoint = draft.checkpoint();
     let judged: Vec<Judged<'_>> =
         reply.calls.iter().enumerate().map(|(at, call)| judge(checkpoint, question, at, call)).collect();
-    let whole = whole_fault(question);
+    let whole = whole_fault(checkpoint, question);
     let sound = judged.iter().any(|judged| matches!(judged, Judged::Sound(_)));
     charge(draft, question, whole.is_some() || !sound)?;
     if let Some(fault) = whole {

@@ -12,7 +12,7 @@ use crate::model::service::{dialect, sound_url};
 const FORMS: &str =
     "write anthropic:NAME, openai:NAME, openai:NAME@http://localhost:11434/v1 for a compatible server, or offline";
 
-/// Puts another model in the place of a definition's. Of the file's stay the window, the limit of a reply, and how often is
+/// Puts another model in the place of a definition's. Of the file's stay the window, the limits of a reply, and how often is
 /// tried; parameters, times and prices were the other model's. The key is the service's usual variable, and none for a
 /// compatible server.
 ///
@@ -39,6 +39,7 @@ fn read(word: &str, of_file: &ModelSpec) -> Result<ModelSpec, Error> {
         |what: String, next: &str| Error::new("usage.model", format!("--model {word}: {what}"), next.to_owned());
     let limits = ModelSpec {
         max_output_tokens: of_file.max_output_tokens,
+        max_output_tokens_retry: of_file.max_output_tokens_retry,
         context_window: of_file.context_window,
         max_faulty_replies: of_file.max_faulty_replies,
         max_attempts: of_file.max_attempts,
@@ -78,7 +79,15 @@ mod tests {
     use super::*;
 
     fn of(word: &str) -> Result<ModelSpec, Error> {
-        read(word, &ModelSpec { context_window: 9_000, max_attempts: 7, ..ModelSpec::default() })
+        read(
+            word,
+            &ModelSpec {
+                context_window: 9_000,
+                max_output_tokens_retry: Some(5_000),
+                max_attempts: 7,
+                ..ModelSpec::default()
+            },
+        )
     }
 
     #[test]
@@ -87,6 +96,7 @@ mod tests {
         assert_eq!((spec.provider.as_str(), spec.name.as_str()), ("anthropic", "claude-sonnet-4-5"));
         assert_eq!((spec.api_key.as_deref(), spec.base_url), (Some("${env:ANTHROPIC_API_KEY}"), None));
         assert_eq!((spec.context_window, spec.max_attempts), (9_000, 7), "the file's");
+        assert_eq!(spec.max_output_tokens_retry, Some(5_000), "the file's");
         let spec = of("openai:qwen3:8b@http://localhost:11434/v1/").unwrap();
         assert_eq!((spec.name.as_str(), spec.base_url.as_deref()), ("qwen3:8b", Some("http://localhost:11434/v1")));
         assert_eq!(spec.api_key, None, "a key of OpenAI's is not sent elsewhere");

@@ -58,19 +58,40 @@ pub(super) fn model(file: &Table<'_>, folder: &Path, secrets: &mut Vec<String>) 
     spec.max_output_tokens = whole("max_output_tokens", 1..=WINDOW_TOKENS, spec.max_output_tokens);
     spec.max_faulty_replies = whole("max_faulty_replies", 1..=100, 3) as u32;
     spec.max_attempts = whole("max_attempts", 1..=1_000, 5) as u32;
-    if spec.max_output_tokens >= spec.context_window {
-        let said = table.get("max_output_tokens").or_else(|| table.get("context_window"));
-        let at = said.map_or(table.at, |item| item.at);
-        let (reply, window) = (spec.max_output_tokens, spec.context_window);
-        let what = format!("a reply of {reply} tokens leaves no room for a request in a window of {window}");
-        table.faults.add(at, what, "`context_window` is request and reply together; make it larger");
-    }
+    let retry = table.get("max_output_tokens_retry");
+    spec.max_output_tokens_retry = retry.as_ref().and_then(|item| item.whole(1..=WINDOW_TOKENS));
+    room(&table, &spec);
     spec.price = table.get("price").and_then(|item| price(&item));
     table.close();
     for text in [Some(&spec.name), spec.base_url.as_ref(), spec.api_key.as_ref()].into_iter().flatten() {
         note(secrets, text);
     }
     spec
+}
+
+/// Judges what a reply and its retry may take by each other and by the window.
+fn room(table: &Table<'_>, spec: &ModelSpec) {
+    let (reply, window) = (spec.max_output_tokens, spec.context_window);
+    let mend = "`context_window` is request and reply together; make it larger";
+    if reply >= window {
+        let said = table.get("max_output_tokens").or_else(|| table.get("context_window"));
+        let at = said.map_or(table.at, |item| item.at);
+        let what = format!("a reply of {reply} tokens leaves no room for a request in a window of {window}");
+        table.faults.add(at, what, mend);
+    }
+    let (Some(item), Some(retry)) = (table.get("max_output_tokens_retry"), spec.max_output_tokens_retry) else {
+        return;
+    };
+    if retry < reply {
+        let what = format!("`max_output_tokens_retry` = {retry} is less than `max_output_tokens` = {reply}");
+        item.fault(
+            what,
+            "it is the limit of the one more try after a reply that was cut; make it larger, or take it out",
+        );
+    } else if retry >= window && reply < window {
+        let what = format!("a retry of {retry} tokens leaves no room for a request in a window of {window}");
+        item.fault(what, mend);
+    }
 }
 
 /// What only services have: place, key, parameters, times. Gives the window that is usual for the service.

@@ -87,6 +87,18 @@ fn what_no_service_takes_is_refused_with_the_mend() {
             ],
         ),
         (
+            "provider = \"openai\"\nname = \"m\"\nmax_output_tokens = 4_000\nmax_output_tokens_retry = 3_999",
+            &[
+                "7:1: `max_output_tokens_retry` = 3999 is less than `max_output_tokens` = 4000 | it is the limit of the one more try after a reply that was cut; make it larger, or take it out",
+            ],
+        ),
+        (
+            "provider = \"openai\"\nname = \"m\"\nmax_output_tokens_retry = 8_000\ncontext_window = 8_000",
+            &[
+                "6:1: a retry of 8000 tokens leaves no room for a request in a window of 8000 | `context_window` is request and reply together; make it larger",
+            ],
+        ),
+        (
             "provider = \"anthropic\"\nname = \"m\"\noutput_limit_field = \"max_tokens\"",
             &["6:1: `model.output_limit_field`: the provider `anthropic` has one name for it | take it out"],
         ),

@@ -51,6 +51,7 @@ loud = { type = "boolean", default = false }
 provider = "script"
 name = "script.json"
 max_output_tokens = 2_048
+max_output_tokens_retry = 8_192
 context_window = 16_000
 max_faulty_replies = 2
 max_attempts = 7
