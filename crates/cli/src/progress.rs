@@ -21,7 +21,7 @@ use crate::text::{columns, compact, line};
 const LEAST_COLUMNS: usize = 30;
 
 /// From so many milliseconds on it is said until when nothing will happen.
-const LONG_WAIT_MS: u64 = 30_000;
+pub const LONG_WAIT_MS: u64 = 30_000;
 
 /// Prints progress.
 pub struct Progress {
@@ -156,8 +156,9 @@ impl Progress {
             Event::CallFailed(event) => {
                 let said = text(&event.text.digest).unwrap_or_default();
                 let is_long = event.not_before.ms_since(after.at) > LONG_WAIT_MS;
-                let until = if is_long { format!("; asked again at {}", event.not_before) } else { String::new() };
-                Some(format!("model: {}{until}", line(&said, if is_long { 60 } else { 100 })))
+                // The time first: the end of a row may not be seen.
+                let until = if is_long { format!("asked again at {}: ", event.not_before) } else { String::new() };
+                Some(format!("model: {until}{}", line(&said, 100)))
             }
             Event::ErrorLogged(event) if event.kind == ErrorKind::Reply => {
                 // Each is a sentence by itself.

@@ -400,6 +400,36 @@ fn tol_08_a_kill_during_the_wait_and_a_new_worker_send_nothing_before_its_time()
 }
 
 #[test]
+fn a_run_that_waits_for_its_service_says_until_when_before_it_says_why() {
+    for way in WAYS {
+        let world = World::new();
+        let (service, agent) = finishing(&world, way, "", "");
+        service.server.plan([limited("3600"), limited("3600")]);
+        let (mut running, mut said) = world.start_heard(&["run", &agent]);
+        said.until("model: asked again at 20");
+        running.kill();
+        let (mut resumed, mut said) = world.start_heard(&["resume", &world.run_id()]);
+        said.until("it waits: provider (the provider is busy: HTTP 429");
+        resumed.kill();
+        world.lodestep(&["cancel", &world.run_id()]).exits(0);
+        // Nobody sits that out for a dry run, which has no other run's limits.
+        let ended = world.lodestep(&["run", &agent, "--dry-run"]).exits(3);
+        assert!(ended.out.contains("would then be waiting: provider (the provider is busy"), "{way:?}: {ended:?}");
+        assert_eq!(service.requests(), 2, "{way:?}");
+    }
+}
+
+#[test]
+fn what_helps_after_a_stop_is_said_with_the_command_that_alone_would_not() {
+    let world = World::new();
+    let (service, agent) = finishing(&world, WAYS[0], "", "");
+    service.server.plan([Fault::Unauthorized]);
+    let stopped = world.lodestep(&["run", &agent]).exits(6);
+    assert!(!stopped.out.contains(".."), "each sentence has one end: {stopped:?}");
+    assert_eq!(world.json(&["todo"])[0]["then"], "once what it says is mended; or cancel");
+}
+
+#[test]
 fn tol_08_another_program_on_the_same_store_and_key_sends_nothing_either() {
     for way in WAYS {
         let world = World::new();
@@ -408,7 +438,7 @@ fn tol_08_another_program_on_the_same_store_and_key_sends_nothing_either() {
         let (mut running, mut said) = world.start_heard(&["run", &agent]);
         said.until("HTTP 429");
         let (mut other, mut heard) = world.start_heard(&["run", &agent, "--new"]);
-        heard.until("it told another run; nothing was sent; asked again at 20");
+        heard.until("the provider is busy: it told another run; nothing was sent");
         assert_eq!(service.requests(), 1, "{way:?}");
         assert_eq!(world.json(&["ls"]).as_array().map(Vec::len), Some(2), "{way:?}: both wait");
         running.kill();

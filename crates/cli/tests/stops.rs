@@ -45,6 +45,21 @@ fn eff_10_what_ends_within_the_drain_time_is_finished_and_stored() {
 }
 
 #[test]
+fn a_stop_that_leaves_a_doubt_says_so_and_not_that_the_run_goes_on() {
+    let world = World::new();
+    let agent = waiting_agent(&world);
+    let (mut running, said) = world.start_heard(&["run", &agent]);
+    has_begun(&world);
+    assert_eq!(running.terminate(), Some(130));
+    let rest = said.rest();
+    let last: Vec<&str> = rest.lines().rev().take(2).collect();
+    assert!(last[1].contains("handed over") && last[1].contains("in doubt: action 1"), "{rest}");
+    assert!(last[0].contains("show ") && !rest.contains("goes on"), "{rest}");
+    let shown = world.lodestep(&["show", &world.run_id()]).exits(0);
+    assert!(shown.out.contains("--happened"), "{shown:?}");
+}
+
+#[test]
 fn eff_10_a_second_sigterm_ends_the_worker_at_once_and_the_run_ends_as_after_a_kill() {
     let ends = [false, true].map(|told| {
         let world = World::new();

@@ -200,7 +200,7 @@ fn a_stop_for_the_definition_ends_with_the_upgrade() {
     let text = world.read("agent.toml").replace("script.json", "other.json");
     let agent = world.write("agent.toml", &text).to_str().expect("a path").to_owned();
     let said = world.lodestep(&["upgrade", "r1", &agent, "--yes"]).exits(0);
-    assert!(said.err.contains("the run had stopped for its definition and goes on"), "{said:?}");
+    assert!(said.err.contains("the run had stopped for what an upgrade can mend, and goes on"), "{said:?}");
     world.lodestep(&["worker", "--until-idle"]).exits(0);
     assert_eq!(world.json(&["show", "r1"])["status"], "completed");
     assert_eq!(world.read("ledger"), "look-1\npay-1\n", "its approval stood: the tool is the same");

@@ -26,8 +26,16 @@ const TOO_LONG: [&str; 9] = [
 /// What they say of an account that can't pay, in lower case. Asking again does not help.
 const UNPAID: [&str; 4] = ["insufficient_quota", "credit balance", "billing", "payment required"];
 
+/// What helps where no key was sent.
+const NO_KEY: &str = "No key was sent: say `api_key` in [agents.NAME.model] of lodestep.toml, then resume, or in [model], then \
+                      `upgrade` the run";
+
+/// What helps where one was.
+const WRONG_KEY: &str =
+    "Is the key the right one, and may it use this model? Change it where `api_key` has it from, then resume";
+
 /// What helps where an account can't pay.
-const PAY: &str = ". See to the account that the key belongs to, then resume";
+const PAY: &str = "See to the account that the key belongs to, then resume";
 
 /// What they say of a field that they don't take, in lower case.
 const UNSUPPORTED: [&str; 5] = ["unsupported", "not supported", "unrecognized", "unknown", "not permitted"];
@@ -49,21 +57,15 @@ pub fn of(status: StatusCode, headers: &HeaderMap, body: &[u8], sent: Sent) -> M
     match status.as_u16() {
         413 => ModelError::TooLong(said),
         400 | 422 if tells(&TOO_LONG) => ModelError::TooLong(said),
-        400 | 422 => {
-            let mend = sent.output_limit_field.and_then(|field| another_limit_field(field, &lower));
-            ModelError::Rejected(said + &mend.unwrap_or_default())
-        }
-        401 | 403 if !sent.has_key => {
-            ModelError::Rejected(format!("{said}. No key was sent: say `api_key` in [model], then `upgrade` the run"))
-        }
-        401 | 403 => ModelError::Rejected(format!(
-            "{said}. Is the key the right one, and may it use this model? Change it where `api_key` has it from, then resume"
-        )),
-        402 => ModelError::Rejected(format!("{said}{PAY}")),
-        429 if tells(&UNPAID) => ModelError::Rejected(format!("{said}{PAY}")),
-        404 => ModelError::Rejected(format!(
-            "{said}. Is `base_url` where the service is, and does it have the model that `name` says?"
-        )),
+        400 | 422 => match sent.output_limit_field.and_then(|field| another_limit_field(field, &lower)) {
+            Some(mend) => rejected(&said, &mend),
+            None => ModelError::Rejected(said),
+        },
+        401 | 403 if !sent.has_key => rejected(&said, NO_KEY),
+        401 | 403 => rejected(&said, WRONG_KEY),
+        402 => rejected(&said, PAY),
+        429 if tells(&UNPAID) => rejected(&said, PAY),
+        404 => rejected(&said, "Is `base_url` where the service is, and does it have the model that `name` says?"),
         409 | 425 | 429 | 503 | 529 => {
             let retry_after_ms = retry_after::wait_ms(headers, SystemTime::now());
             ModelError::Busy { message: said, retry_after_ms }
@@ -80,6 +82,12 @@ pub fn of(status: StatusCode, headers: &HeaderMap, body: &[u8], sent: Sent) -> M
     }
 }
 
+/// What was said, as a sentence, and what helps.
+fn rejected(said: &str, mend: &str) -> ModelError {
+    let end = if said.ends_with(['.', '!', '?']) { "" } else { "." };
+    ModelError::Rejected(format!("{said}{end} {mend}"))
+}
+
 /// What helps where the place does not take the field that the request said its limit in.
 fn another_limit_field(field: OutputLimitField, body: &str) -> Option<String> {
     let other = match field {
@@ -89,7 +97,7 @@ fn another_limit_field(field: OutputLimitField, body: &str) -> Option<String> {
     let is_refused = body.contains(field.name()) && UNSUPPORTED.iter().any(|sign| body.contains(sign));
     is_refused.then(|| {
         format!(
-            ". Say `output_limit_field = \"{}\"`: in [agents.NAME.model] of lodestep.toml, then resume, or in [model], \
+            "Say `output_limit_field = \"{}\"`: in [agents.NAME.model] of lodestep.toml, then resume, or in [model], \
              then `upgrade` the run",
             other.name()
         )

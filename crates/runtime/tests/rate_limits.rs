@@ -189,6 +189,24 @@ async fn tol_08_a_limit_is_no_other_models_keys_or_places() {
 }
 
 #[tokio::test]
+async fn tol_08_a_service_that_always_says_now_is_asked_after_growing_pauses() {
+    for way in WAYS {
+        let served = Served::new(way, by_decisions(vec![calls(&[("finish", json!({}))])]));
+        served.server.plan((0..6).map(|_| limited(&[("retry-after", "0")])));
+        let run = served.start(served.definition()).await;
+        let mut waits = Vec::new();
+        for asked in 4..=6 {
+            let state = served.settle(&run).await;
+            waits.push(waits_ms(&served, &state));
+            assert_eq!(requests(&served), asked, "{way:?}");
+            served.pass_until(state.model.not_before.as_micros());
+        }
+        assert!(waits[0] >= 500 && waits[1] >= 1_000 && waits[2] >= 2_000, "{way:?}: {waits:?}");
+        assert_eq!(standing(&served.settle(&run).await).status, Status::Completed, "{way:?}");
+    }
+}
+
+#[tokio::test]
 async fn tol_08_what_states_no_time_holds_nobody_else() {
     for way in WAYS {
         for headers in [&[][..], &[("retry-after", "0")], &[("retry-after", "soon")]] {

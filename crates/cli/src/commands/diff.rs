@@ -46,7 +46,7 @@ async fn state(app: &App, runtime: &Runtime, run: &str, at: Option<u64>) -> Resu
 /// One difference as a line.
 pub fn words(change: &Change) -> String {
     let of = if change.of.is_empty() { String::new() } else { format!(" {}", line(&change.of, 64)) };
-    let text = |text: &String| line(text, 160);
+    let text = |text: &String| if text.is_empty() { "nothing".to_owned() } else { line(text, 160) };
     let what = match (&change.before, &change.after) {
         (Some(before), Some(after)) => format!("{} -> {}", text(before), text(after)),
         (None, Some(after)) => format!("new: {}", text(after)),

@@ -8,8 +8,8 @@ use lodestep::core::event::RefusalKind;
 use lodestep::core::policy::judge;
 use lodestep::core::reference::with_inputs;
 use lodestep::core::rules::inbox::Word;
-use lodestep::core::rules::standing::Status;
-use lodestep::core::{Checkpoint, Definition, Event, Result, RunKey};
+use lodestep::core::rules::standing::{Reason, Standing, Status};
+use lodestep::core::{Checkpoint, Definition, Event, Result, RunKey, Timestamp};
 use lodestep::observe::Observer;
 use lodestep::rehearsal::Unsent;
 use lodestep::secrets::Environment;
@@ -21,7 +21,7 @@ use crate::app::App;
 use crate::commands::run::{exit_code, interruptible, is_enough, tell_model};
 use crate::commands::show;
 use crate::people;
-use crate::progress::Progress;
+use crate::progress::{LONG_WAIT_MS, Progress};
 use crate::wiring::keep_out;
 
 /// Who approves in a dry run, so that what comes after an approval is seen, too.
@@ -82,7 +82,8 @@ pub async fn dry_run(
     let observer = Arc::new(Denials { inner, denied: Mutex::default() });
     let shutdown = interruptible();
     let opened = loop {
-        runtime.work_on(&run.key, observer.clone(), &shutdown, is_enough).await?;
+        let is_far = |stands: &Standing| is_enough(stands) || waits_long(stands, runtime.store().now());
+        runtime.work_on(&run.key, observer.clone(), &shutdown, is_far).await?;
         let opened = inspect::open(runtime.store(), &run.key).await?;
         let requests = people::open_requests(&opened);
         let approvals: Vec<_> = requests.iter().filter(|(_, _, approval)| *approval).collect();
@@ -124,6 +125,12 @@ pub async fn dry_run(
     }
     // A question, a wait or a stop is as far as it goes without a person.
     Ok(if status == Status::Ready { 3 } else { exit_code(status) })
+}
+
+/// Does a provider ask for a wait that nobody sits out for a dry run?
+fn waits_long(stands: &Standing, now: Timestamp) -> bool {
+    let is_long = |reason: &Reason| matches!(reason, Reason::Provider { at } if at.ms_since(now) > LONG_WAIT_MS);
+    stands.status == Status::Waiting && stands.reasons.iter().any(is_long)
 }
 
 /// What would be sent, how, and what the policy says of it.

@@ -8,7 +8,7 @@ use lodestep::core::ids::DEFAULT_NAMESPACE;
 use lodestep::core::json::canonical;
 use lodestep::core::rules::inbox::Verdict;
 use lodestep::core::rules::standing::{Reason, Standing, Status, standing};
-use lodestep::core::{Definition, Digest, Error, Result, RunId, RunKey};
+use lodestep::core::{Definition, Digest, Error, Result, RunId, RunKey, Timestamp};
 use lodestep::inspect::AskedModel;
 use lodestep::secrets::{Environment, Lacking};
 use lodestep::store::{Filter, RunRow, Started, Store};
@@ -236,6 +236,7 @@ pub async fn follow(app: &App, runtime: &Runtime, key: &RunKey, pace: Option<Dur
     if let Some(definition) = before.definition.as_ref().filter(|_| may_ask(&before)) {
         tell_model(definition, runtime.environment());
     }
+    tell_wait(&before, runtime.store().now());
     for action in before.checkpoint.pending.values() {
         observer.know(key, action.ordinal, &action.tool, before.text(&action.arguments).as_bytes());
     }
@@ -263,8 +264,7 @@ pub async fn follow(app: &App, runtime: &Runtime, key: &RunKey, pace: Option<Dur
             }
             Asked::Stopped => {
                 let id = short_id(key.run.as_str(), &[]);
-                let goes_on = app.command(&format!("resume {id}"));
-                lodestep::note!("handed over at step {}; {goes_on} goes on", opened.row.seq);
+                lodestep::note!("handed over at step {}{}", opened.row.seq, what_next(app, id, &opened));
                 following.shown();
                 // Whoever stops the process does not wait for what else it started.
                 let _ = tokio::time::timeout(DRAIN, notify.drain()).await;
@@ -279,10 +279,31 @@ pub async fn follow(app: &App, runtime: &Runtime, key: &RunKey, pace: Option<Dur
     }
 }
 
+/// What comes next for a run that was handed over: a doubt needs a person, all else goes on.
+fn what_next(app: &App, id: &str, opened: &inspect::Opened) -> String {
+    match opened.standing.status {
+        Status::InDoubt => {
+            format!(
+                "; in doubt{}\n  {} says what can be said of it",
+                show::because(opened),
+                app.command(&format!("show {id}"))
+            )
+        }
+        _ => format!("; {} goes on", app.command(&format!("resume {id}"))),
+    }
+}
+
 /// May the run ask its model again without a person's word?
 fn may_ask(opened: &inspect::Opened) -> bool {
     let status = standing(&opened.ahead).status;
     !status.is_terminal() && !matches!(status, Status::Stopped | Status::Quarantined)
+}
+
+/// Says of a run that nothing can be done for yet what it waits for, and until when.
+fn tell_wait(opened: &inspect::Opened, now: Timestamp) {
+    if opened.standing.status == Status::Waiting && opened.standing.due.is_some_and(|due| due > now) {
+        lodestep::note!("  it waits{}", show::because(opened));
+    }
 }
 
 /// Says which model is asked, and where.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use lodestep::core::checkpoint::Action;
-use lodestep::core::event::Request;
+use lodestep::core::checkpoint::{Action, Phase};
+use lodestep::core::event::{Request, StopReason};
 use lodestep::core::ids::DEFAULT_NAMESPACE;
 use lodestep::core::rules::standing::Status;
 use lodestep::core::{Result, RunId, Timestamp};
@@ -179,7 +179,16 @@ pub fn after_a_stop(opened: Option<&Opened>, id: &str) -> (String, String) {
             (format!("tell {id} \"what to do now\""), then)
         }
         (None, Some(out)) => (format!("quota add {id} {}", out.top_up()), format!("{}, or cancel", out.beside())),
-        (None, None) => (format!("resume {id}"), "or cancel".to_owned()),
+        (None, None) => (format!("resume {id}"), first(opened).to_owned()),
+    }
+}
+
+/// What else there is to do about a stop that a resume alone would meet again.
+fn first(opened: Option<&Opened>) -> &'static str {
+    match opened.map(|opened| &opened.checkpoint.phase) {
+        Some(Phase::Stopped { reason: StopReason::Model, .. }) => "once what it says is mended; or cancel",
+        Some(Phase::Stopped { reason: StopReason::Completion, .. }) => "tell it before what is missing; or cancel",
+        _ => "or cancel",
     }
 }
 

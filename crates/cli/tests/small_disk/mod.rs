@@ -124,12 +124,19 @@ impl Disk {
 
     /// The same for a file system of its own, whoever writes.
     pub fn fill(&self, left: u64) {
-        let mut filler = File::create(self.inside("filler")).expect("made");
-        let zeros = vec![0; 1 << 16];
-        while filler.write_all(&zeros).is_ok() {}
+        drop(File::create(self.inside("filler")).expect("made"));
+        let filler = self.fill_up();
         // What a write that failed had written already counts.
         let length = filler.metadata().expect("there").len();
         filler.set_len(length.saturating_sub(left)).expect("cut");
+    }
+
+    /// Takes what was given back meanwhile, too.
+    pub fn fill_up(&self) -> File {
+        let mut filler = File::options().append(true).open(self.inside("filler")).expect("filled before");
+        let zeros = vec![0; 1 << 16];
+        while filler.write_all(&zeros).is_ok() {}
+        filler
     }
 
     /// There is room again.

@@ -50,6 +50,12 @@ fn beyond_reservation(draft: &Draft, definition: &Definition, reported: Usage) -
     is_more.then(|| at_most(definition, input_tokens, output_tokens))
 }
 
+/// So many times in a row a provider is believed that says to ask again at once, or soon; after that pauses grow under what it says.
+const BELIEVED: u32 = 3;
+
+/// A wait that was asked for gets at most so much longer.
+const MOST_JITTER_MS: u64 = 60_000;
+
 /// Pushes that the answer of a call is given up, of which this was reported.
 ///
 /// # Errors
@@ -101,7 +107,11 @@ fn failed(
     let run = draft.checkpoint().run.as_str();
     let wait_ms = match wait_ms {
         // Those that were told the same time come one after the other, none before it.
-        Some(asked) => asked.saturating_add(jitter_ms(run, call, attempt, asked / 20)),
+        Some(asked) => {
+            let asked = asked.saturating_add(jitter_ms(run, call, attempt, (asked / 20).min(MOST_JITTER_MS)));
+            let own = attempt.checked_sub(BELIEVED).filter(|more| *more > 0);
+            asked.max(own.map_or(0, |more| backoff_ms(run, call, more)))
+        }
         None => backoff_ms(run, call, attempt),
     };
     let not_before = draft.now().plus_ms(if why == CallFailure::TooLong { 0 } else { wait_ms });

@@ -83,7 +83,7 @@ fn plan() -> ToolDefinition {
         json!({
             "milestone": {"type": "string", "minLength": 1, "maxLength": 64, "description": "The milestone's name."},
             "status": {"enum": ["open", "reached"]},
-            "evidence": {"type": "string", "description": "What shows it: `action N` or `artifact NAME`."},
+            "evidence": {"type": "string", "description": "What shows it, of an earlier reply: `action N` or `artifact NAME`."},
             "title": {"type": "string", "description": "What a new milestone means."},
         }),
     )

@@ -84,7 +84,7 @@ fn meant(event: &Event, now: &Checkpoint, draft: &Draft) -> Vec<Meaning> {
             )]
         }
         Event::RunResumed(_) => {
-            let text = "the run had stopped for its definition and goes on".to_owned();
+            let text = "the run had stopped for what an upgrade can mend, and goes on".to_owned();
             vec![Meaning { action: None, tool: None, fate: Fate::Resumes, text }]
         }
         _ => Vec::new(),

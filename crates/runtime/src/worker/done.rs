@@ -107,8 +107,13 @@ pub(super) fn fail(draft: &mut Draft, definition: &Definition, call: u64, error:
 
 /// What a provider said, its beginning and its end. Secrets have been looked for in the whole: half of one would not be found.
 fn shortened(said: &str) -> String {
+    /// What is as long as this may have been cut where it was read, in the midst of a value.
+    const MAYBE_CUT: usize = 48 << 10;
     const BEGINNING: usize = 600;
     const END: usize = 300;
+    if said.len() >= MAYBE_CUT {
+        return said.chars().take(BEGINNING).chain(" […]".chars()).collect();
+    }
     let characters = said.chars().count();
     if characters <= BEGINNING + END {
         return said.to_owned();

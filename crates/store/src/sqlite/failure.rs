@@ -63,7 +63,7 @@ pub(super) fn explain(error: &rusqlite::Error, path: &Path) -> Error {
         ErrorCode::NotADatabase => unreadable(path, &error.to_string()),
         ErrorCode::DatabaseCorrupt => corrupt(path, &error.to_string()),
         ErrorCode::SystemIoFailure if extended == ffi::SQLITE_IOERR_CORRUPTFS => corrupt(path, &error.to_string()),
-        ErrorCode::DiskFull => {
+        _ if is_full(error) => {
             unavailable(format!("no room to write {shown}: {error}"), "make room on its disk, then try again")
         }
         ErrorCode::ReadOnly | ErrorCode::PermissionDenied => unavailable(

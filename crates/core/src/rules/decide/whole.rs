@@ -98,7 +98,7 @@ pub(super) fn stop_if_misbehaving(draft: &mut Draft, question: &Question<'_>) ->
         };
         format!("{cut} replies in a row were cut off at the output limit: {key} = {limit} is too little")
     } else if faulty >= question.definition.model.max_faulty_replies {
-        format!("{faulty} replies in a row had nothing that could be done; the error log says why")
+        format!("{faulty} replies in a row had nothing that could be done; `show` has the reasons under errors")
     } else {
         return Ok(());
     };
