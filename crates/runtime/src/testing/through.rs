@@ -112,7 +112,10 @@ impl Through {
             .map(|entry| format!("{:?}", entry.outcome))
             .collect();
         let differs = match (got, said) {
-            (Ok(got), Some(Ok(said))) => difference(got, said),
+            (Ok(got), Some(Ok(said))) => {
+                let is_whole_message = entries.iter().all(|entry| !entry.streamed && entry.path == "/v1/messages");
+                difference(got, said, is_whole_message)
+            }
             (_, Some(Err(_))) => None,
             (Err(error), _) => Some(format!("no reply: {error}")),
             (Ok(_), None) => Some("a reply that nobody gave".to_owned()),
@@ -129,12 +132,16 @@ impl Through {
 }
 
 /// How what came back is not what was said. Ids are the server's own where the model gave none, and JSON may be spelled anew.
-fn difference(got: &Reply, said: &Reply) -> Option<String> {
+/// A whole message has a call's arguments as an object, so that what is no JSON can't be said in it and comes as an empty one.
+fn difference(got: &Reply, said: &Reply, is_whole_message: bool) -> Option<String> {
     if got.text != said.text {
         return Some(format!("the text is {:?} and not {:?}", got.text, said.text));
     }
     let calls = |reply: &Reply| -> Vec<(String, Result<Value, String>)> {
-        let read = |text: &str| serde_json::from_str::<Value>(text).map_err(|_| text.to_owned());
+        let read = |text: &str| match serde_json::from_str::<Value>(text) {
+            Err(_) if is_whole_message => Ok(Value::Object(Map::new())),
+            read => read.map_err(|_| text.to_owned()),
+        };
         reply.calls.iter().map(|call| (call.name.clone(), read(&call.arguments))).collect()
     };
     let (calls_got, calls_said) = (calls(got), calls(said));
