@@ -197,8 +197,7 @@ fn sql_01_a_worker_that_cannot_claim_keeps_what_is_under_way() {
 
 #[test]
 fn sql_01_a_checkpoint_of_the_log_that_finds_the_disk_full_loses_nothing() {
-    // Their database, the longest log beside it and the reserve find room on the disk when it is no longer filled.
-    const STEPS: usize = 100;
+    const STEPS: usize = 160;
     for disk in Disk::kinds() {
         disk.world
             .write("note.sh", "echo x >> ledger\nwhile [ ! -e go ]; do sleep 0.02; done\nhead -c 30000 /dev/urandom\n");

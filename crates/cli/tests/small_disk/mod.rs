@@ -15,7 +15,7 @@ use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use crate::support::*;
 
 /// So large is a file system of its own.
-const SMALL_MIB: u64 = 16;
+const SMALL_MIB: u64 = 20;
 
 /// Room that is held back for outcomes.
 pub const RESERVE: &str = "store.db-files/reserve";
