@@ -39,16 +39,21 @@ fn stopped_saying(world: &World, said: &Said, why: &[&str]) {
     assert!(shown.contains(command), "{shown}");
 }
 
+/// Every file of the world but the key's own.
+fn stored(world: &World) -> Vec<(String, Vec<u8>)> {
+    world.rest();
+    let files = world.files().into_iter().filter(|path| !path.ends_with("key"));
+    files.map(|path| (path.display().to_string(), std::fs::read(&path).expect("read"))).collect()
+}
+
+fn holds(bytes: &[u8], canary: &str) -> bool {
+    bytes.windows(canary.len()).any(|window| window == canary.as_bytes())
+}
+
 /// No file of the world but the key's own, and no command, holds this.
 fn is_nowhere(world: &World, said: &[&Said], canary: &str) {
     let id = world.run_id();
-    let mut all: Vec<(String, Vec<u8>)> = Vec::new();
-    world.rest();
-    for path in world.files() {
-        if !path.ends_with("key") {
-            all.push((path.display().to_string(), std::fs::read(&path).expect("read")));
-        }
-    }
+    let mut all = stored(world);
     for words in [&["show", &id][..], &["log", &id], &["ls"], &["todo"], &["verify"], &["context", &id]] {
         for words in [words.to_vec(), [&["--json"], words].concat()] {
             let said = world.lodestep(&words);
@@ -57,8 +62,7 @@ fn is_nowhere(world: &World, said: &[&Said], canary: &str) {
     }
     all.extend(said.iter().map(|said| ("what it said".to_owned(), format!("{said:?}").into_bytes())));
     for (whence, bytes) in all {
-        let found = bytes.windows(canary.len()).any(|window| window == canary.as_bytes());
-        assert!(!found, "{canary} in {whence}: {}", String::from_utf8_lossy(&bytes));
+        assert!(!holds(&bytes, canary), "{canary} in {whence}: {}", String::from_utf8_lossy(&bytes));
     }
 }
 
@@ -377,14 +381,20 @@ fn limited(seconds: &str) -> Fault {
     Fault::RateLimited(vec![("retry-after".to_owned(), seconds.to_owned())])
 }
 
+/// A run of this agent that was told to wait for so long, as its process says it.
+fn told_to_wait(world: &World, way: (Shape, bool), seconds: &str, says: &str) -> (Service, String, Running) {
+    let (service, agent) = finishing(world, way, "", "");
+    service.server.plan([limited(seconds)]);
+    let (running, mut said) = world.start_heard(&["run", &agent]);
+    said.until(says);
+    (service, agent, running)
+}
+
 #[test]
 fn tol_08_a_kill_during_the_wait_and_a_new_worker_send_nothing_before_its_time() {
     for way in WAYS {
         let world = World::new();
-        let (service, agent) = finishing(&world, way, "", "");
-        service.server.plan([limited("171")]);
-        let (mut running, mut said) = world.start_heard(&["run", &agent]);
-        said.until("HTTP 429");
+        let (service, _, mut running) = told_to_wait(&world, way, "171", "HTTP 429");
         running.kill();
         let state = world.json(&["show", &world.run_id()])["checkpoint"].clone();
         let (at, not_before) = (state["at"].as_i64(), state["model"]["not_before"].as_i64());
@@ -403,16 +413,14 @@ fn tol_08_a_kill_during_the_wait_and_a_new_worker_send_nothing_before_its_time()
 fn a_run_that_waits_for_its_service_says_until_when_before_it_says_why() {
     for way in WAYS {
         let world = World::new();
-        let (service, agent) = finishing(&world, way, "", "");
-        service.server.plan([limited("3600"), limited("3600")]);
-        let (mut running, mut said) = world.start_heard(&["run", &agent]);
-        said.until("model: asked again at 20");
+        let (service, agent, mut running) = told_to_wait(&world, way, "3600", "model: asked again at 20");
         running.kill();
         let (mut resumed, mut said) = world.start_heard(&["resume", &world.run_id()]);
         said.until("it waits: provider (the provider is busy: HTTP 429");
         resumed.kill();
         world.lodestep(&["cancel", &world.run_id()]).exits(0);
         // Nobody sits that out for a dry run, which has no other run's limits.
+        service.server.plan([limited("3600")]);
         let ended = world.lodestep(&["run", &agent, "--dry-run"]).exits(3);
         assert!(ended.out.contains("would then be waiting: provider (the provider is busy"), "{way:?}: {ended:?}");
         assert_eq!(service.requests(), 2, "{way:?}");
@@ -433,23 +441,15 @@ fn what_helps_after_a_stop_is_said_with_the_command_that_alone_would_not() {
 fn tol_08_another_program_on_the_same_store_and_key_sends_nothing_either() {
     for way in WAYS {
         let world = World::new();
-        let (service, agent) = finishing(&world, way, "", "");
-        service.server.plan([limited("171")]);
-        let (mut running, mut said) = world.start_heard(&["run", &agent]);
-        said.until("HTTP 429");
+        let (service, agent, mut running) = told_to_wait(&world, way, "171", "HTTP 429");
         let (mut other, mut heard) = world.start_heard(&["run", &agent, "--new"]);
         heard.until("the provider is busy: it told another run; nothing was sent");
         assert_eq!(service.requests(), 1, "{way:?}");
         assert_eq!(world.json(&["ls"]).as_array().map(Vec::len), Some(2), "{way:?}: both wait");
         running.kill();
         other.kill();
-        world.rest();
-        for path in world.files() {
-            if !path.ends_with("key") {
-                let bytes = std::fs::read(&path).expect("read");
-                let found = bytes.windows(KEY.len()).any(|window| window == KEY.as_bytes());
-                assert!(!found, "{way:?}: the key is in {}", path.display());
-            }
+        for (file, bytes) in stored(&world) {
+            assert!(!holds(&bytes, KEY), "{way:?}: the key is in {file}");
         }
     }
 }

@@ -117,11 +117,11 @@ impl Visitor<'_> for Bytes {
 }
 
 /// A number of tokens, for `#[serde(deserialize_with)]`: some servers write it as `12.0`. What is no number says nothing, and is no
-/// reason to lose a reply.
+/// reason to lose a reply; nor is a count that can't be true, which nobody could ever pay.
 pub fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let value = <serde_json::Value as serde::Deserialize>::deserialize(deserializer)?;
     let whole = |float: f64| (0.0..9e15).contains(&float).then_some(float as u64);
-    Ok(value.as_u64().or_else(|| value.as_f64().and_then(whole)))
+    Ok(value.as_f64().and_then(whole))
 }
 
 /// An object that a reply is whole without, for `#[serde(deserialize_with)]`: what it can't be is taken for nothing.

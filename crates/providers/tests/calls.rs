@@ -384,7 +384,15 @@ async fn a_page_instead_of_a_reply_asks_where_the_service_is_and_costs_nothing()
 #[tokio::test]
 async fn a_reply_is_not_lost_for_its_count_and_a_thousand_calls_are_read_at_most() {
     use lodestep_providers::testing::{streamed, whole};
-    for (count, usage) in [("12.0", Some(12)), ("-1", None), ("\"12\"", None), ("{}", None), ("1e300", None)] {
+    for (count, usage) in [
+        ("12.0", Some(12)),
+        ("-1", None),
+        ("\"12\"", None),
+        ("{}", None),
+        ("1e300", None),
+        ("18446744073709551615", None),
+        ("8999999999999999", Some(8_999_999_999_999_999)),
+    ] {
         let body = format!(
             r#"{{"choices":[{{"message":{{"content":"t"}},"finish_reason":"stop"}}],"usage":{{"prompt_tokens":{count},"completion_tokens":3}}}}"#
         );

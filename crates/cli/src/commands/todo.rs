@@ -179,12 +179,12 @@ pub fn after_a_stop(opened: Option<&Opened>, id: &str) -> (String, String) {
             (format!("tell {id} \"what to do now\""), then)
         }
         (None, Some(out)) => (format!("quota add {id} {}", out.top_up()), format!("{}, or cancel", out.beside())),
-        (None, None) => (format!("resume {id}"), first(opened).to_owned()),
+        (None, None) => (format!("resume {id}"), besides(opened).to_owned()),
     }
 }
 
-/// What else there is to do about a stop that a resume alone would meet again.
-fn first(opened: Option<&Opened>) -> &'static str {
+/// What else there is to do about a stop, which a resume alone may meet again.
+fn besides(opened: Option<&Opened>) -> &'static str {
     match opened.map(|opened| &opened.checkpoint.phase) {
         Some(Phase::Stopped { reason: StopReason::Model, .. }) => "once what it says is mended; or cancel",
         Some(Phase::Stopped { reason: StopReason::Completion, .. }) => "tell it before what is missing; or cancel",

@@ -50,11 +50,21 @@ fn beyond_reservation(draft: &Draft, definition: &Definition, reported: Usage) -
     is_more.then(|| at_most(definition, input_tokens, output_tokens))
 }
 
-/// So many times in a row a provider is believed that says to ask again at once, or soon; after that pauses grow under what it says.
+/// After so many calls in a row that brought no reply, pauses of our own grow under what a provider asks for: one that says to
+/// ask again at once, for ever, would be asked without an end.
 const BELIEVED: u32 = 3;
 
 /// A wait that was asked for gets at most so much longer.
 const MOST_JITTER_MS: u64 = 60_000;
+
+/// How long to wait after that attempt, of which the provider may have said how long at least.
+fn pause_ms(run: &str, call: u64, attempt: u32, asked_ms: Option<u64>) -> u64 {
+    let Some(asked) = asked_ms else { return backoff_ms(run, call, attempt) };
+    // Those that were told the same time come one after the other, none before it.
+    let jitter = jitter_ms(run, call, attempt, (asked / 20).min(MOST_JITTER_MS));
+    let own = if attempt > BELIEVED { backoff_ms(run, call, attempt - BELIEVED) } else { 0 };
+    asked.saturating_add(jitter).max(own)
+}
 
 /// Pushes that the answer of a call is given up, of which this was reported.
 ///
@@ -104,17 +114,11 @@ fn failed(
     let model = &draft.checkpoint().model;
     let (attempt, lost) = (model.failed_in_row.saturating_add(1), model.lost_in_row.unwrap_or(0).saturating_add(1));
     let most = definition.model.max_attempts;
-    let run = draft.checkpoint().run.as_str();
-    let wait_ms = match wait_ms {
-        // Those that were told the same time come one after the other, none before it.
-        Some(asked) => {
-            let asked = asked.saturating_add(jitter_ms(run, call, attempt, (asked / 20).min(MOST_JITTER_MS)));
-            let own = attempt.checked_sub(BELIEVED).filter(|more| *more > 0);
-            asked.max(own.map_or(0, |more| backoff_ms(run, call, more)))
-        }
-        None => backoff_ms(run, call, attempt),
+    let pause_ms = match why {
+        CallFailure::TooLong => 0,
+        _ => pause_ms(draft.checkpoint().run.as_str(), call, attempt, wait_ms),
     };
-    let not_before = draft.now().plus_ms(if why == CallFailure::TooLong { 0 } else { wait_ms });
+    let not_before = draft.now().plus_ms(pause_ms);
     let text = draft.put(said);
     draft.push(Event::CallFailed(CallFailed { call, why, text, not_before, charged }))?;
     let deadline = draft.checkpoint().deadline();

@@ -1,7 +1,7 @@
 //! Values of secrets taken out of a model's reply, before it is judged or stored.
 
 use lodestep_core::json::{canonical, parse_strict};
-use lodestep_model::{Blocks, ModelError, Reply, text};
+use lodestep_model::{Blocks, ModelError, Reply};
 
 use super::scrub::{Removed, Scrubber};
 
@@ -64,9 +64,7 @@ fn unsigned(scrubber: &Scrubber, blocks: &mut Option<Blocks>) -> Removed {
 /// The JSON string that a text came as. One in which a value is spelled by escapes is gone: that there was one stays said.
 fn evidence(scrubber: &Scrubber, json: &mut String) -> Removed {
     let removed = scrubber.scrub_text(json);
-    let meant = text::deserialize(&mut serde_json::Deserializer::from_str(json));
-    let is_clean = meant.is_ok_and(|mut meant| scrubber.scrub_text(&mut meant) == Removed::default());
-    if !is_clean {
+    if meant(scrubber, &mut json.clone()) != Removed::default() {
         json.clear();
     }
     removed

@@ -143,6 +143,12 @@ mod tests {
             assert!(told.chars().count() < 1_000 && told.ends_with("Is the key right?"), "{told}");
         }
         assert_eq!(shortened("short"), "short");
+        // Of a body that was cut where it was read, half of a value at its end can't be found.
+        let cut = format!("{}{}", "x".repeat((64 << 10) - 15), &SECRET[..15]);
+        for end in ["", ". Is the key right?"] {
+            let told = shortened(&ModelError::Rejected(format!("HTTP 400: {cut}{end}")).to_string());
+            assert!(told.contains("HTTP 400") && !told.contains("s3cret"), "{told}");
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::migrate::migrate;
 use super::place::Place;
 use super::readers::Readers;
 use super::reserve::Reserve;
-use super::settings::{self, OLDEST_SQLITE, Patience};
+use super::settings::{self, OLDEST_SQLITE, Patience, Reader};
 use super::transact::Side;
 use super::value::ValueFiles;
 use super::watch::Watch;
@@ -34,6 +34,21 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// How long another process may take to make or migrate the tables.
 const OPENING: Duration = Duration::from_secs(10);
 
+/// What the ways of opening a store differ in.
+pub(super) struct Parts {
+    /// Makes connections that read.
+    pub(super) reader: Reader,
+    /// None in a store that is only read.
+    pub(super) witness: Option<Witness>,
+    pub(super) reserve: Reserve,
+    /// Are there hints from other processes?
+    pub(super) watches: bool,
+    pub(super) cleaner: Option<Cleaner>,
+    pub(super) writer: Writer,
+    /// Held while a store is read as it lies.
+    pub(super) at_rest: Option<File>,
+}
+
 impl SqliteStore {
     /// Opens the store at a path, or makes it, for its owner only. Whichever link names it, it is the same store.
     ///
@@ -45,25 +60,39 @@ impl SqliteStore {
         let place = Place::prepare(path)?;
         let (patience, log) = (Patience::default(), Arc::new(Log::default()));
         let (db, side) = open(&place, &patience, log.pages())?;
-        let path = place.database.clone();
-        let workers = Arc::new(Workers::new(place.workers()));
-        let changes = Changes::default();
-        Ok(Self {
+        let parts = Parts {
             reader: settings::reader,
-            readers: Readers::open(&path, settings::reader)?,
             witness: Some(Witness::at(place.witness())),
-            values: ValueFiles::new(place.values()),
             reserve: Reserve::with_log(&place, Arc::clone(&log)),
-            watch: Some(Watch::new(path.clone(), changes.clone(), Arc::clone(&clock), Arc::clone(&workers))),
-            _cleaner: Some(Cleaner::start(&path, Arc::clone(&log))?),
+            watches: true,
+            cleaner: Some(Cleaner::start(&place.database, Arc::clone(&log))?),
             writer: Writer::start(db, side, patience, log)?,
-            path,
+            at_rest: None,
+        };
+        Self::of(place, clock, parts)
+    }
+
+    /// The store at a place, of the parts that each way of opening it makes in its own way.
+    pub(super) fn of(place: Place, clock: Arc<dyn Clock>, parts: Parts) -> Result<Self> {
+        let path = place.database.clone();
+        let (changes, workers) = (Changes::default(), Arc::new(Workers::new(place.workers())));
+        let watch = || Watch::new(path.clone(), changes.clone(), Arc::clone(&clock), Arc::clone(&workers));
+        Ok(Self {
+            reader: parts.reader,
+            readers: Readers::open(&path, parts.reader)?,
+            witness: parts.witness,
+            values: ValueFiles::new(place.values()),
+            reserve: parts.reserve,
+            watch: parts.watches.then(watch),
+            _cleaner: parts.cleaner,
+            writer: parts.writer,
             own_paths: owner::own_paths(&place),
+            path,
             place,
             clock,
             changes,
             workers,
-            _at_rest: None,
+            _at_rest: parts.at_rest,
         })
     }
 }

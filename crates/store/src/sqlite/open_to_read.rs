@@ -13,21 +13,16 @@ use lodestep_core::Result;
 use rusqlite::{Connection, ErrorCode};
 use rustix::fs::FlockOperation;
 
+use super::SqliteStore;
 use super::failure::{explain, unavailable};
 use super::log::Log;
 use super::migrate::check;
-use super::open::{check_header, log_name, unusable, wait_for};
+use super::open::{Parts, check_header, log_name, unusable, wait_for};
 use super::place::Place;
-use super::readers::Readers;
 use super::reserve::Reserve;
 use super::settings::{self, Patience, Reader};
 use super::transact::Side;
-use super::value::ValueFiles;
-use super::watch::Watch;
-use super::worker::Workers;
 use super::writer::Writer;
-use super::{SqliteStore, owner};
-use crate::changes::Changes;
 use crate::clock::Clock;
 
 /// A store that is only read.
@@ -68,27 +63,17 @@ impl SqliteStore {
 
     fn untouched(place: Place, clock: Arc<dyn Clock>) -> Result<Self> {
         let opened = open(&place)?;
-        let path = place.database.clone();
-        let workers = Arc::new(Workers::new(place.workers()));
-        let (changes, log) = (Changes::default(), Arc::new(Log::default()));
-        let side = Side { path: path.clone(), newest: None, reserve: None };
-        Ok(Self {
+        let side = Side { path: place.database.clone(), newest: None, reserve: None };
+        let parts = Parts {
             reader: opened.reader,
-            readers: Readers::open(&path, opened.reader)?,
             witness: None,
-            values: ValueFiles::new(place.values()),
             reserve: Reserve::of(&place),
-            watch: Some(Watch::new(path.clone(), changes.clone(), Arc::clone(&clock), Arc::clone(&workers))),
-            _cleaner: None,
-            writer: Writer::start(opened.db, side, Patience::default(), log)?,
-            path,
-            own_paths: owner::own_paths(&place),
-            place,
-            clock,
-            changes,
-            workers,
-            _at_rest: opened.at_rest,
-        })
+            watches: true,
+            cleaner: None,
+            writer: Writer::start(opened.db, side, Patience::default(), Arc::new(Log::default()))?,
+            at_rest: opened.at_rest,
+        };
+        Self::of(place, clock, parts)
     }
 }
 

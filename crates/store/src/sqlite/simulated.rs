@@ -12,16 +12,13 @@ use rusqlite::config::DbConfig;
 
 use super::failure::explain;
 use super::log::Log;
+use super::open::Parts;
 use super::place::Place;
-use super::readers::Readers;
 use super::reserve::Reserve;
 use super::settings::{self, Patience};
-use super::value::ValueFiles;
 use super::witness::Witness;
-use super::worker::Workers;
 use super::writer::Writer;
-use super::{SqliteStore, hold, open, owner};
-use crate::changes::Changes;
+use super::{SqliteStore, hold, open};
 use crate::clock::Clock;
 
 /// Short, so that a story of a few hundred commits has checkpoints in it.
@@ -38,24 +35,16 @@ impl SqliteStore {
         let place = Place::prepare(path)?;
         let (patience, log) = (Patience::default(), Arc::new(Log::of_most(MOST_PAGES)));
         let (db, side) = open::open(&place, &patience, log.pages())?;
-        let path = place.database.clone();
-        Ok(Self {
+        let parts = Parts {
             reader: settings::reader,
-            readers: Readers::open(&path, settings::reader)?,
             witness: Some(Witness::at(place.witness())),
-            values: ValueFiles::new(place.values()),
             reserve: Reserve::of(&place),
-            watch: None,
-            _cleaner: None,
+            watches: false,
+            cleaner: None,
             writer: Writer::without_thread(db, side, patience, log),
-            path,
-            own_paths: owner::own_paths(&place),
-            workers: Arc::new(Workers::new(place.workers())),
-            place,
-            clock,
-            changes: Changes::default(),
-            _at_rest: None,
-        })
+            at_rest: None,
+        };
+        Self::of(place, clock, parts)
     }
 
     /// Does to the store what kill -9 of its process does: locks are let go of, and connections end without a
